@@ -21,17 +21,19 @@ from gscope.queries.analysis.select import build_select
 from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.analysis.typing.parameters import Substitutes
 from gscope.queries.analysis.warnings import warnings_on
+from gscope.queries.analysis.windows.window_input import window_below
 from gscope.queries.did_you_mean import did_you_mean
+from gscope.queries.expressions.schema import Schema
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.printer import print_body
 from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
-from gscope.queries.plan.row_order import visible
+from gscope.queries.plan.row_order import is_hidden, visible
+from gscope.queries.plan.windows.columns import WINDOW_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gscope.queries.analysis.typing.column_facts import Facts
-    from gscope.queries.expressions.schema import Schema
 
 
 def analyze(
@@ -65,12 +67,18 @@ def analyze(
     facts: dict[str, Facts] = {}
     plans: list[LogicalQuery] = []
     roots = only or own
-    for entry in queries.in_order(roots):
+    entries = queries.in_order(roots)
+    slid_over = {name for entry in entries for name in _slid_over(entry)}
+    for entry in entries:
         try:
-            sources = [_open(one, schemas, facts) for one in entry.inputs]
+            sources = [
+                _open(one, written, schemas, facts, plans)
+                for one, written in zip(entry.inputs, entry.body.inputs, strict=True)
+            ]
             if is_unbounded:
                 _check_limited_inputs(entry, plans)
-            plan = _plan(entry, sources, parameters, is_unbounded=is_unbounded)
+            has_time = entry.name in slid_over
+            plan = _plan(entry, sources, parameters, is_unbounded=is_unbounded, has_time=has_time)
         except GsqlError as error:
             raise error.located(entry.file.text, entry.file.source) from None
         schemas[entry.name] = visible(plan.schema)
@@ -86,6 +94,7 @@ def _plan(
     parameters: Mapping[str, str],
     *,
     is_unbounded: bool,
+    has_time: bool,
 ) -> LogicalQuery:
     check_streams(entry.body.inputs, sources)
     substitutes = Substitutes(entry.owner, parameters)
@@ -93,7 +102,7 @@ def _plan(
         root = build_merge(entry.body, sources, substitutes, is_unbounded=is_unbounded)
         return LogicalQuery(entry.name, root, root.schema, entry.is_external, entry.text)
     body = without_aliases(entry.body, sources)
-    rows = build_select(body, sources, substitutes, is_unbounded=is_unbounded)
+    rows = build_select(body, sources, substitutes, is_unbounded=is_unbounded, has_time=has_time)
     node = rows.node
     found = warnings_on(body, entry.body, sources[0], node) if len(sources) == 1 else ()
     warnings = tuple(one.located(entry.file.text, entry.file.source).report() for one in found)
@@ -129,11 +138,38 @@ def _check_limited_inputs(entry: QueryEntry, plans: Sequence[LogicalQuery]) -> N
             raise TemporalError(message, position=written.position, remedy=remedy)
 
 
-def _open(one: ResolvedInput, schemas: Mapping[str, Schema], facts: Mapping[str, Facts]) -> Source:
+def _slid_over(entry: QueryEntry) -> list[str]:
+    """Return the queries over whose results windows of ``entry`` slide."""
+    return [
+        one.query
+        for one, written in zip(entry.inputs, entry.body.inputs, strict=True)
+        if isinstance(one, ResolvedQueryInput) and written.window is not None
+    ]
+
+
+def _open(
+    one: ResolvedInput,
+    written: nodes.Input,
+    schemas: Mapping[str, Schema],
+    facts: Mapping[str, Facts],
+    plans: Sequence[LogicalQuery],
+) -> Source:
     if isinstance(one, ResolvedPacketInput):
         return open_packets(one.protocol, one.interfaces, one.qualifiers)
     if isinstance(one, ResolvedWatchlistInput):
         return open_watchlist(one.watchlist, one.qualifiers)
+    if written.window is not None:
+        query = next(query for query in plans if query.name == one.query)
+        if WINDOW_TIME in query.schema:
+            kept = Schema(
+                tuple(
+                    column
+                    for column in query.schema.columns
+                    if column.name == WINDOW_TIME or not is_hidden(column.name)
+                )
+            )
+            window = window_below(query.root)
+            return open_query(one.query, kept, one.qualifiers, facts[one.query], window)
     return open_query(one.query, schemas[one.query], one.qualifiers, facts[one.query])
 
 

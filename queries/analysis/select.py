@@ -55,6 +55,7 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     WindowGroupBy,
 )
+from gscope.queries.plan.row_order import ORDER
 from gscope.queries.plan.rules.prune_columns import prune
 from gscope.queries.plan.whole_input import is_whole_input, written_keys
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
@@ -89,6 +90,7 @@ def build_select(
     substitutes: Substitutes,
     *,
     is_unbounded: bool = False,
+    has_time: bool = False,
 ) -> SelectedRows:
     """Return the plan of a SELECT over ``sources``, its inputs in order.
 
@@ -97,6 +99,7 @@ def build_select(
         sources: its inputs, open for look-up.
         substitutes: the values of ``$x`` and ``#X``.
         is_unbounded: whether the inputs never end, so that a grouping needs a temporal term.
+        has_time: whether windows slide over its result, so that groups by window need a hidden time.
 
     Raises:
         GsqlError: the query is wrong or unsupported.
@@ -110,7 +113,8 @@ def build_select(
         if has_sampling(body):
             select.check()
         refuse_unsupported(body)
-        return select.build()
+        rows = select.build()
+        return _with_time(rows, window) if window is not None and has_time else rows
     refuse_unsupported(body)
     joined = join_inputs(body, sources, substitutes)
     select = _Select(replace(body, where=None), joined, substitutes, is_unbounded)
@@ -125,6 +129,18 @@ def project(
 ) -> Project:
     """Return the projection of ``node`` to ``columns``, with their types and orderings inferred."""
     return Project(node, tuple(columns), Schema(tuple(column_schema(c, ordering) for c in columns)))
+
+
+def _with_time(rows: SelectedRows, window: WindowInput) -> SelectedRows:
+    """Return the rows of groups by window with the hidden time ``WINDOW_TIME``."""
+    root = rows.node
+    assert isinstance(root, Project)
+    schema = root.input.schema
+    # It orders the rows, so a column that was added for that alone is not needed.
+    is_ordered = rows.order is not None and rows.order.epoch == ORDER
+    columns = (c for c in root.columns if is_ordered or c.name != ORDER)
+    node = project(root.input, (window.time(), *columns), lambda leaf: schema[leaf.name].ordering)
+    return replace(rows, node=node)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from gscope.queries.expressions.expressions import Column, Expression, PacketFie
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import CONSTANT, VARYING, Ordering
 from gscope.queries.plan.logical import QueryScan, Scan
+from gscope.queries.plan.row_order import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.typing.column_facts import Facts
     from gscope.queries.catalog.protocols import Protocol
     from gscope.queries.gsql import nodes
-    from gscope.queries.plan.logical import Node
+    from gscope.queries.plan.logical import Node, WindowGroupBy
 
 _INNER = "inner."
 
@@ -46,6 +47,7 @@ class Source:
         facts: what is known of the columns of ``node``, for a query's result (see
             ``column_facts``).
         protocol: TCP, None for a query's result.
+        window: the grouping by window whose result it is, if it has ``WINDOW_TIME``; else None.
     """
 
     node: Node
@@ -55,6 +57,7 @@ class Source:
     stars: tuple[str, ...]
     facts: Facts = field(default_factory=dict, kw_only=True)
     protocol: Protocol | None = field(default=None, kw_only=True)
+    window: WindowGroupBy | None = field(default=None, kw_only=True)
 
     def ordering(self, leaf: PacketField | Column) -> Ordering:
         """Return the ordering of a leaf of expressions over this input."""
@@ -192,12 +195,25 @@ def open_packets(
 
 
 def open_query(
-    name: str, schema: Schema, qualifiers: tuple[str, ...], facts: Facts = NO_FACTS
+    name: str,
+    schema: Schema,
+    qualifiers: tuple[str, ...],
+    facts: Facts = NO_FACTS,
+    window: WindowGroupBy | None = None,
 ) -> Source:
-    """Return the result of another query, open for look-up."""
-    fields: dict[str, Expression] = {c.name: _column(c) for c in schema.columns}
+    """Return the result of another query, open for look-up.
+
+    Args:
+        name: the query.
+        schema: its columns; hidden ones have no names.
+        qualifiers: the names that may precede a column.
+        facts: what is known of its columns.
+        window: the grouping by window whose result it is, for a window over it.
+    """
+    shown = visible(schema)
+    fields: dict[str, Expression] = {c.name: _column(c) for c in shown.columns}
     scan = QueryScan(name, schema)
-    return Source(scan, name, qualifiers, fields, schema.names, facts=facts)
+    return Source(scan, name, qualifiers, fields, shown.names, facts=facts, window=window)
 
 
 def _column(column: ColumnSchema) -> Column:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from gscope.errors import TypeMismatchError
+from gscope.errors import TemporalError, TypeMismatchError
 from gscope.queries.analysis.typing.constants import text_of
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.intervals import read_interval_ns
-from gscope.queries.gsql.literals import write_interval
+from gscope.queries.gsql.literals import quote, write_interval
+from gscope.queries.plan.windows.columns import WINDOW_TIME
+from gscope.queries.plan.windows.tiling import has_edge, tiles
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
 if TYPE_CHECKING:
     from gscope.errors import Position
     from gscope.queries.analysis.typing.parameters import Substitutes
     from gscope.queries.analysis.windows.ordering_column import OrderingColumn
+    from gscope.queries.plan.logical import WindowGroupBy
     from gscope.queries.plan.windows.window import Window
 
 MAX_OVERLAP = 1_000_000
@@ -55,6 +58,53 @@ def read_window(written: nodes.Window, column: OrderingColumn, substitutes: Subs
     return SlidingWindow(range_, slide)
 
 
+def check_tiling(below: WindowGroupBy, window: Window, what: str, position: Position) -> None:
+    """Refuse a window over slices that begins or ends inside a slice.
+
+    Args:
+        below: the grouping whose result the window slides over.
+        window: the window, in nanoseconds if ``below`` counts time, else in its unit.
+        what: the name of the input.
+        position: the place of the window in the text.
+
+    Raises:
+        TemporalError: it is not a range of whole slices.
+    """
+    if not isinstance(below.window, RepeatedSlices):
+        return
+    slices = below.window.scaled(below.unit_ns or 1)
+    if tiles(slices, window):
+        return
+    is_time = below.unit_ns is not None
+    lengths = ", ".join(_shown(length, is_time=is_time) for length in slices.lengths)
+    message = f"the slices of {what}, {lengths}, do not tile this window"
+    remedy = (
+        f"windows must begin and end between slices; let lengths be multiples of "
+        f"{_shown(slices.period, is_time=is_time)}"
+    )
+    if isinstance(window, SlidingWindow) and has_edge(slices, window.slide, 0):
+        ranges = _tiled_ranges(slices, window)
+        shown = " or ".join(_shown(length, is_time=is_time) for length in ranges)
+        slide = _shown(window.slide, is_time=is_time)
+        remedy = f"windows must begin and end between slices: with SLIDE {slide}, RANGE {shown}"
+    raise TemporalError(message, position=position, remedy=remedy)
+
+
+def _tiled_ranges(slices: RepeatedSlices, window: SlidingWindow) -> list[int]:
+    """Return the next shorter and longer range of whole slices, as far as there are any."""
+    lasts = {edge % window.slide for _, edge in slices.edges}
+    rests = [last for last in sorted(lasts) if has_edge(slices, window.slide, last)]
+    periods = window.range // window.slide
+    ranges = [(periods + more) * window.slide + rest for more in (-1, 0, 1) for rest in rests]
+    shorter = [length for length in ranges if 0 < length < window.range]
+    longer = [length for length in ranges if length > window.range]
+    return [*shorter[-1:], *longer[:1]]
+
+
+def _shown(length: int, *, is_time: bool) -> str:
+    return quote(write_interval(length)) if is_time else str(length)
+
+
 def _length(
     extent: nodes.Extent, what: str, column: OrderingColumn, substitutes: Substitutes
 ) -> int:
@@ -88,14 +138,14 @@ def _in_unit(
     """Return a length in the unit of the column, from nanoseconds or a number without a unit."""
     if column.unit_ns is None or column.bare_ns is None:
         if is_time:
-            message = f"invalid {what}: {column.name} does not count time"
+            message = f"invalid {what}: {_named(column)} does not count time"
             remedy = "write a whole number, in the unit of the column"
             raise TypeMismatchError(message, position=position, remedy=remedy)
         return length
     found = Fraction(length if is_time else length * column.bare_ns, column.unit_ns)
     if found.denominator != 1:
         of = write_interval(column.unit_ns)
-        message = f"invalid {what}: {column.name} counts in steps of {of}"
+        message = f"invalid {what}: {_named(column)} counts in steps of {of}"
         remedy = f"write a multiple of '{of}'"
         raise TypeMismatchError(message, position=position, remedy=remedy)
     return int(found)
@@ -105,3 +155,8 @@ def _too_long(what: str, position: Position) -> TypeMismatchError:
     message = f"invalid {what}: expected a length of at most 2^62, got more"
     remedy = "that is 146 years in nanoseconds, in which times are counted"
     return TypeMismatchError(message, position=position, remedy=remedy)
+
+
+def _named(column: OrderingColumn) -> str:
+    """Return the name of a column in messages."""
+    return "the input" if column.name == WINDOW_TIME else column.name

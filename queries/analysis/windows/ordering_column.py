@@ -30,7 +30,7 @@ class OrderingColumn:
     For ``FROM q [RANGE 5]`` over ``SELECT time/60 AS tb …``:
 
     Attributes:
-        name: tb, for messages.
+        name: tb.
         expression: the column as an INT.
         unit_ns: the nanoseconds of a minute: of the unit of ``expression`` if that counts time,
             else None.

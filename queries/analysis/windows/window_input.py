@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import TypeMismatchError
 from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.analysis.typing.schemas import group_schema
-from gscope.queries.analysis.windows.extents import read_window
+from gscope.queries.analysis.windows.extents import check_tiling, read_window
 from gscope.queries.analysis.windows.ordering_column import ordering_column
 from gscope.queries.catalog.scalar.clock_units import SECOND_NS
 from gscope.queries.expressions.expressions import (
@@ -22,7 +22,7 @@ from gscope.queries.expressions.schema import ColumnSchema
 from gscope.queries.expressions.types import Direction, GsqlType, Ordering
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.node import walk
-from gscope.queries.plan.logical import WindowGroupBy
+from gscope.queries.plan.logical import Filter, GroupBy, Project, WindowGroupBy
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START, WINDOW_TIME
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
@@ -139,6 +139,13 @@ class WindowInput:
         return GsqlType.INT if self.unit_ns is None else GsqlType.TIMESTAMP
 
 
+def window_below(root: Node) -> WindowGroupBy | None:
+    """Return the grouping by window of which a query is the result, None if there is none."""
+    while isinstance(root, Project | Filter | GroupBy):
+        root = root.input
+    return root if isinstance(root, WindowGroupBy) else None
+
+
 def open_window(written: nodes.Window, source: Source, substitutes: Substitutes) -> WindowInput:
     """Return the window over ``source``.
 
@@ -149,6 +156,8 @@ def open_window(written: nodes.Window, source: Source, substitutes: Substitutes)
     """
     column = ordering_column(source, written)
     window = read_window(written, column, substitutes)
+    if column.name == WINDOW_TIME and source.window is not None:
+        check_tiling(source.window, window, source.what, written.position)
     on = column.expression
     seconds = _in_seconds(window) if isinstance(on, PacketField) else None
     if seconds is None:
