@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.expressions.expressions import Column, PacketField, walk
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import first_side
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -17,9 +18,11 @@ from gscope.queries.plan.program import (
     RunningNode,
     StreamInput,
     TopNode,
+    WindowNode,
     node_inputs,
 )
 from gscope.queries.plan.trees import by_name, map_expression
+from gscope.queries.plan.windows.columns import WINDOW_END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,7 +91,7 @@ class EventTimes:
                 epoch = node.epochs[0 if node.interval is None else first_side(node.kind)]
             case MergeNode():
                 return self._outputs(node.inputs[0]).get(node.on[0])
-            case TopNode():
+            case TopNode() | WindowNode():
                 epoch = node.epoch_expression
             case _:
                 return None
@@ -112,6 +115,8 @@ class EventTimes:
             return inputs[0]
         if isinstance(node, AggregationNode | RunningNode):
             inputs = [{k.name: _over(k.expression, inputs) for k in node.keys}]
+        if isinstance(node, WindowNode):
+            inputs = [_windowed(node, inputs)]
         return {column.name: _over(column.expression, inputs) for column in node.columns}
 
 
@@ -171,6 +176,15 @@ def _is_time(part: Expression) -> bool:
     if isinstance(part, Column):
         return False
     return not isinstance(part, PacketField) or part.name in _FIELDS
+
+
+def _windowed(node: WindowNode, inputs: list[_Columns]) -> _Columns:
+    """Return the end of a window as a function of time: it is answered once the clock is there."""
+    if node.on is not None:
+        return {WINDOW_END: _over(node.on, inputs)}
+    if node.unit_ns is None:
+        return {}
+    return {WINDOW_END: PacketField("timestamp", GsqlType.TIMESTAMP, is_nullable=False)}
 
 
 def _over(expression: Expression, inputs: list[_Columns]) -> Expression:

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 class Driven:
     """The one query of ``text`` on the interfaces ``a`` and ``b``, or on those that it names.
 
+    Instead of a text it may be a compiled program.
+
     The n-th stream is the one of the n-th interface. ``column`` is the temporal column of streams.
     """
 
-    text: str
+    text: str | Program
     column: str = "time"
     latent: frozenset[str] = frozenset()
     steps: Steps = field(init=False)
@@ -90,7 +92,8 @@ class Driven:
         return sum(message.stream == stream for message in self.sent)
 
     def _fresh(self) -> Steps:
-        return Steps(program(self.text), self.latent)
+        compiled = program(self.text) if isinstance(self.text, str) else self.text
+        return Steps(compiled, self.latent)
 
 
 def program(text: str) -> Program:

@@ -1,0 +1,179 @@
+"""What a window releases: whole windows, in bounded steps, with the slices still held."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from tests.engine.operators.driven import Driven, batches
+from tests.engine.operators.windowed import windowed
+
+from gscope.engine.operators import window
+from gscope.engine.steps.needed_bounds import needed_promises
+from gscope.engine.storage.parquet_files import State, WrittenFile
+from gscope.engine.watermarks.event_time import EventTimes
+from gscope.queries.plan.windows.columns import SLICE
+from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
+from gscope.queries.streams.messages import Extent
+
+LATE = SlidingWindow(18, 15)
+"""Slices of 12 and 3 in turn: number n holds from 15·(n DIV 2) on, and 12 later if n is odd."""
+
+SECOND = 1_000_000_000
+
+
+def driven(overlapping: SlidingWindow | RepeatedSlices = LATE) -> Driven:
+    return Driven(windowed(overlapping), SLICE)
+
+
+def state(least: int, greatest: int, live: int = 1, kept: int = 0) -> State:
+    extents = (Extent(SLICE, least, greatest),)
+    files = (WrittenFile("slices", kept, 0, extents),) if kept else ()
+    return State("w", 1, "state-1", live + kept, 0, extents, ("live",), files)
+
+
+def test_a_heartbeat_that_closes_no_window_makes_no_step() -> None:
+    query = driven()
+    query.beat(0, 0)
+    query.released()
+    query.batch(0, 0, 0)
+    query.beat(1, 1)  # the last three seconds of the window are open
+    assert query.released() == []
+    query.beat(2, 2)
+    (work,) = query.released()
+    assert (work.low, work.high) == (0, 2)
+    query.operator.state = state(1, 1)
+    query.beat(3, 3)
+    assert query.released() == []
+
+
+def test_a_window_is_answered_without_tuples_of_its_own_while_slices_are_held() -> None:
+    query = driven()
+    query.batch(0, 1, 1)
+    query.beat(2, 2)
+    query.released()
+    held = query.operator.state = state(1, 1)
+    query.beat(4, 4)
+    (work,) = query.released()
+    assert (work.low, work.high, work.state, batches(work)) == (2, 4, held, [])
+    assert work.reads_rows
+    (start, end) = work.extents
+    assert (start, end) == (Extent("window_start", 12, 12), Extent("window_end", 30, 30))
+
+
+def test_the_state_is_untouched_where_no_window_closes() -> None:
+    query = driven()
+    query.beat(4, 4)
+    query.released()
+    held = query.operator.state = state(3, 3)
+    late = query.batch(0, 2, 5)
+    (work,) = query.released()
+    assert ([b for _, b in work.inputs[0].late], work.state, work.reads_rows) == (
+        [late],
+        None,
+        False,
+    )
+    assert query.operator.state == held
+    query.beat(6, 6)
+    (work,) = query.released()
+    assert (work.state, batches(work)) == (held, [late])
+
+
+def test_the_punctuation_is_the_next_window() -> None:
+    query = driven()
+    assert query.operator.output_bounds() == {"window_start": -math.inf, "window_end": -math.inf}
+    query.beat(7, 7)
+    query.released()
+    assert query.operator.output_bounds() == {"window_start": 42, "window_end": 60}
+    query.end(0, 1)
+    query.released()
+    assert query.operator.output_bounds() == {"window_start": math.inf, "window_end": math.inf}
+    assert query.operator.clock() == {"window_start": 42, "window_end": 60}
+
+
+def test_timestamps_are_in_nanoseconds() -> None:
+    query = Driven(windowed(LATE, unit_ns=SECOND), SLICE)
+    query.batch(0, 6, 6)
+    query.beat(8, 8)
+    (work,) = query.released()
+    assert work.extents == (
+        Extent("window_start", 42 * SECOND, 42 * SECOND),
+        Extent("window_end", 60 * SECOND, 60 * SECOND),
+    )
+
+
+def test_where_a_row_waits_the_end_of_its_window_is_needed() -> None:
+    query = driven()
+    assert needed_promises(query.steps.operators) == {}
+    query.batch(0, 6, 6)
+    query.beat(7, 7)
+    assert not any(work.reads_rows for work in query.released())
+    assert needed_promises(query.steps.operators) == {"low@a": {SLICE: 8}, "low@b": {SLICE: 8}}
+    query.beat(8, 8)
+    query.released()
+    assert needed_promises(query.steps.operators) == {}
+    query.operator.state = state(7, 7)
+    assert needed_promises(query.steps.operators) == {"low@a": {SLICE: 10}, "low@b": {SLICE: 10}}
+
+
+def test_a_reader_of_windows_needs_the_window_that_it_waits_for() -> None:
+    query = Driven(windowed(LATE, SlidingWindow(60, 60)), SLICE)
+    operators = query.steps.operators
+    query.beat(8, 8)
+    assert query.steps.next() is not None
+    port = operators["rows"].sides[0].ports["w"]
+    port.pending.append(query.batch(0, 8, 8))  # any batch: its extent gives no window_end
+    port.pending[:] = [replace(port.pending[0], extents=(Extent("window_end", 60, 60),))]
+    operators["w"].sides[0].ports["low@a"].pending.clear()
+    # The window that ends at 120 must be next: that of 105 has slices below 14.
+    assert needed_promises(operators) == {"low@a": {SLICE: 14}, "low@b": {SLICE: 14}}
+
+
+def test_years_without_tuples_cost_no_steps() -> None:
+    query = driven(SlidingWindow(3600, 1))
+    query.batch(0, 5, 5)
+    query.batch(0, 10**9, 10**9)
+    query.beat(10**9, 10**9)
+    (work,) = query.released()
+    assert work.high == 10**9
+    query.operator.state = state(10**9 - 1, 10**9 - 1)
+    query.end(0, 1)
+    assert [work.high for work in query.released()] == [math.inf]
+
+
+def test_a_step_answers_a_bounded_number_of_rows() -> None:
+    query = driven(SlidingWindow(1000, 1))
+    query.batch(0, 0, 99, rows=100_000)
+    query.beat(100, 100)
+    step = query.steps.next()
+    assert step is not None
+    # As many rows enter in each of n windows: 1,000 * n * n = 1,000,000.
+    assert step.works[0].high == 31
+    query.operator.state = state(0, 30, live=31_000)
+    step = query.steps.next()
+    assert step is not None
+    high = step.works[0].high
+    assert 0 < (high - 31) * (31_000 + 1000 * (high - 31)) <= window.MAX_STEP_ANSWERS
+    query.operator.state = None
+    query.released()
+    query.operator.state = state(0, 99, live=100_000, kept=100_000)
+    query.end(0, 1)
+    ends = [work.high for work in query.released()]
+    assert ends == [*range(110, 1091, 10), math.inf]
+
+
+def test_tumbling_windows_need_no_bound() -> None:
+    query = driven(SlidingWindow(10, 10))
+    query.batch(0, 0, 999, rows=400_000)
+    query.end(0, 1)
+    assert [work.high for work in query.released()] == [math.inf]
+
+
+@pytest.mark.parametrize("unit", [None, SECOND])
+def test_the_time_of_a_watermark_is_the_beginning_of_a_slice(unit: int | None) -> None:
+    program = windowed(LATE, SlidingWindow(60, 60), unit_ns=unit)
+    times = EventTimes(program)
+    assert [times.of("w", n) for n in (2, 3, 4)] == [15 * SECOND, 27 * SECOND, 30 * SECOND]
+    # A reader of windows that counts time in the end of windows is as far as the clock.
+    assert times.of("rows", 60 * SECOND) == (None if unit is None else 60 * SECOND)
