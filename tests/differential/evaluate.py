@@ -8,6 +8,7 @@ from tests.differential.aggregates import aggregated, running
 from tests.differential.expressions import holds, truth, value_of
 from tests.differential.firsts import EPOCH, first_rows
 from tests.differential.joins import joined
+from tests.differential.sliding import WINDOW_TIME
 from tests.differential.syntax import Group, Join, Merge, Query, Scan, Select
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ class Reference:
                 groups.setdefault(tuple(keys.values()), (keys, []))[1].append(row)
         answers: Rows = []
         for edges in sorted(windows, key=lambda one: one[1]):
-            of_window = dict(zip(("window_start", "window_end"), edges, strict=True))
+            start, end = (edge * window.scale for edge in edges)
+            of_window = {"window_start": start, "window_end": end}
             for own, members in windows[edges].values():
                 keys = own | of_window
 
@@ -125,7 +127,7 @@ class Reference:
                     answers.append(
                         {c.name: value_of(c.expression, (), of_group) for c in query.columns}
                     )
-                    answers[-1][EPOCH] = edges[1]
+                    answers[-1] |= {EPOCH: end, WINDOW_TIME: end - 1}
         return answers
 
     def _running(self, query: Group) -> Rows:

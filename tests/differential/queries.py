@@ -12,7 +12,7 @@ from tests.differential.epochs import in_steps, in_units, moves_in_steps, tempor
 from tests.differential.fields import PROTOCOLS
 from tests.differential.growth import Grower
 from tests.differential.pairing import random_join
-from tests.differential.sliding import other_window, random_window
+from tests.differential.sliding import can_slide, other_window, random_window
 from tests.differential.syntax import (
     HIDDEN,
     Expression,
@@ -316,7 +316,7 @@ class QueryMaker:
         known = [q for q in self.queries if isinstance(q, Group) and q.window is not None]
         if known and self.random.random() < 0.4:
             return other_window(self.random, self.random.choice(known), self._name("q"))
-        source = self._source()
+        source = found if can_slide(found := self._source()) else self._scan()
         window = random_window(self.random, source)
         grower = Grower.over(self.random, self.values, source.fields)
         wanted = self.random.choices(_KEY_TYPES, k=self.random.choice((0, 1, 1, 2)))
@@ -336,11 +336,11 @@ class QueryMaker:
                 columns.append((called or above.small[0], 0))
         self.random.shuffle(columns)
         named, fields = self._named(columns, above, edges)
-        has_condition = not is_distinct and self.random.random() < 0.3
+        has_having = not is_distinct and self.random.random() < 0.3
+        having = above.condition() if has_having else None
         return Group(
             *(self._name("q"), fields, source, self._alias(), self._where(grower), keys, None),
-            above.condition() if has_condition else None,
-            named,
+            *(having, named),
             window=window,
             is_distinct=is_distinct,
         )
