@@ -1,0 +1,314 @@
+"""Random window queries, each as GSQL and as brute force in DuckDB.
+
+The brute force generates the ends of windows, joins every packet to all windows that hold it, and
+groups. It has no slices, no partial aggregates and no incremental state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+from tests.differential import addresses
+from tests.differential.shown import shown
+from tests.differential.syntax import Field, Type
+from tests.differential.traffic import SECOND_NS, Traffic, random_traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from random import Random
+
+INTERFACES = ("alpha", "beta", "gamma")
+_YEAR_NS = 365 * 86400 * SECOND_NS
+_GAPS_NS = (0, SECOND_NS, 40 * SECOND_NS, 3600 * SECOND_NS, _YEAR_NS)
+_TABLES = {"PKT": "TRUE", "IP": "ipversion IS NOT NULL", "TCP": "protocol = 6"}
+_PER_TB = (
+    "SELECT time/5 AS tb, protocol, count(*) AS n, sum(len) AS bytes FROM IP GROUP BY tb, protocol"
+)
+QUERY = f"DEFINE {{ query_name 'per_tb'; visibility 'internal'; }} {_PER_TB}"
+"""The query over whose column ``tb`` some windows are."""
+
+_INTS = ("time_ns", "len", "vlan", "ipversion", "protocol", "ttl", "srcPort", "destPort", "flags")
+
+_Aggregate = tuple[str, str, Type]
+_ANY: tuple[_Aggregate, ...] = (
+    ("count(*)", "count(*)", Type.INT),
+    ("count({0})", "count({0})", Type.INT),
+    ("sum({0})", "sum({0})", Type.INT),
+    ("min({0})", "min({0})", Type.INT),
+    ("max({0})", "max({0})", Type.INT),
+    ("or_aggr({0})", "bit_or({0})", Type.INT),
+    ("and_aggr({0})", "bit_and({0})", Type.INT),
+    ("xor_aggr({0})", "bit_xor({0})", Type.INT),
+    ("avg({0})", "avg({0})", Type.FLOAT),
+    (
+        "var_pop({0})",
+        "(count({0}) * sum({0} * {0}) - sum({0}) * sum({0}))::DOUBLE / count({0}) ** 2",
+        Type.FLOAT,
+    ),
+    ("bool_or({0} % 3 = 0)", "bool_or({0} % 3 = 0)", Type.BOOL),
+    ("bool_and({0} % 3 <> 1)", "bool_and({0} % 3 <> 1)", Type.BOOL),
+    ("count_distinct({0})", "count(DISTINCT {0})", Type.INT),
+    ("count_dups({0})", "count({0}) - count(DISTINCT {0})", Type.INT),
+    ("sum(DISTINCT {0})", "sum(DISTINCT {0})", Type.INT),
+    ("median({0})", "median({0})", Type.FLOAT),
+    ("quantile({0}, 0.25)", "quantile_cont({0}, 0.25)", Type.FLOAT),
+    ("sum({0} / 2.0)", "sum({0} / 2.0)", Type.FLOAT),
+    ("sum({0}) FILTER (WHERE len > 60)", "sum({0}) FILTER (WHERE len > 60)", Type.INT),
+)
+"""GSQL, SQL and type; sums of FLOAT are of halves, which are exact in any order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What windows are over.
+
+    Attributes:
+        arguments: columns that aggregates take.
+        keys: group-by terms, alike in both languages, with their types.
+        conditions: WHERE clauses.
+        unit_ns: nanoseconds in a unit of the ordering column; None for a number.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    keys: tuple[tuple[str, Type], ...]
+    conditions: tuple[str, ...]
+    unit_ns: int | None = SECOND_NS
+
+
+_SOURCES = (
+    _Source(
+        "PKT",
+        ("len", "vlan"),
+        (("interface", Type.STRING), ("vlan", Type.INT), ("len % 5", Type.INT)),
+        ("", "", "vlan IS NULL", "len > 60"),
+    ),
+    _Source(
+        "IP",
+        ("len", "ttl", "srcPort"),
+        (("srcIP", Type.STRING), ("protocol", Type.INT), ("srcPort", Type.INT)),
+        ("", "", "ttl = 64", "protocol <> 17"),
+    ),
+    _Source(
+        "TCP",
+        ("len", "flags", "destPort"),
+        (("destPort", Type.INT), ("flags & 2", Type.INT), ("srcIP", Type.STRING)),
+        ("", "", "", "len > 60"),
+    ),
+    _Source(
+        "per_tb",
+        ("n", "bytes"),
+        (("protocol", Type.INT), ("n % 2", Type.INT)),
+        ("", "n > 1"),
+        unit_ns=None,
+    ),
+)
+_SLIDES = (1, 2, 3, 5, 7, 10, 15, 30, 60)
+_RANGES = (1, 2, 3, 7, 10, 18, 30, 45, 60, 61, 120)
+_MILLISECONDS = (250, 333, 500, 1500, 2750)
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """A query over windows.
+
+    Attributes:
+        lengths: range and slide, or lengths of slices, in nanoseconds or the column's unit.
+        columns: GSQL, SQL and type of keys and aggregates.
+        keys: how many of them are keys.
+        having: in both languages, over the last column; empty for none.
+    """
+
+    name: str
+    source: _Source
+    lengths: tuple[int, ...]
+    is_slices: bool
+    condition: str
+    columns: tuple[_Aggregate, ...]
+    keys: int
+    having: tuple[str, str]
+
+    @property
+    def gsql(self) -> str:
+        """The text for gscope."""
+        unit_ns = self.source.unit_ns
+        lengths = [
+            str(n)
+            if unit_ns is None
+            else f"'{n // 10**6} ms'"
+            if n % unit_ns
+            else str(n // unit_ns)
+            for n in self.lengths
+        ]
+        window = (
+            f"SLICES {', '.join(lengths)}"
+            if self.is_slices
+            else "RANGE {} SLIDE {}".format(*lengths)
+        )
+        on = "" if unit_ns else " ON tb"
+        columns = ", ".join(f"{text} AS c{n}" for n, (text, _, _) in enumerate(self.columns))
+        keys = ", ".join(
+            f"{text} AS c{n}" for n, (text, _, _) in enumerate(self.columns[: self.keys])
+        )
+        return (
+            f"DEFINE {{ query_name '{self.name}'; }} SELECT window_end, window_start, {columns} "
+            f"FROM {self.source.name} [{window}{on}]"
+            + (f" WHERE {self.condition}" if self.condition else "")
+            + (f" GROUP BY {keys}" if keys else "")
+            + (f" HAVING {self.having[0]}" if self.having[0] else "")
+        )
+
+    @property
+    def sql(self) -> str:
+        """The brute force for DuckDB, over a table of the source and one of ``bursts``."""
+        on = "time_ns" if self.source.unit_ns else "tb"
+        columns = ", ".join(f"{text} AS c{n}" for n, (_, text, _) in enumerate(self.columns))
+        keys = "".join(f", {text}" for _, text, _ in self.columns[: self.keys])
+        return (
+            f"SELECT window_end, window_start, {columns} FROM ({self._windows}) "
+            f"JOIN {self.source.name} ON {on} >= window_start AND {on} < window_end"
+            + (f" WHERE {self.condition}" if self.condition else "")
+            + f" GROUP BY window_end, window_start{keys}"
+            + (f" HAVING {self.having[1]}" if self.having[1] else "")
+        )
+
+    @property
+    def _windows(self) -> str:
+        """All windows about the times of each burst of packets, by generating their ends."""
+        unit = 1 if self.source.unit_ns else 5 * SECOND_NS
+        period = sum(self.lengths) if self.is_slices else self.lengths[1]
+        ends = (
+            f"SELECT unnest(range(first // {unit} // {period} - 1,"
+            f" (last // {unit} + {self.lengths[0]}) // {period} + 2)) * {period} AS t FROM bursts"
+        )
+        if not self.is_slices:
+            return f"SELECT DISTINCT t AS window_end, t - {self.lengths[0]} AS window_start FROM ({ends})"
+        slices = ", ".join(
+            f"({sum(self.lengths[:n])}, {sum(self.lengths[: n + 1])})"
+            for n in range(len(self.lengths))
+        )
+        return (
+            "SELECT DISTINCT t + b AS window_end, t + a AS window_start "
+            f"FROM ({ends}), (VALUES {slices}) AS slices(a, b)"
+        )
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns of the answer."""
+        edge = Type.TIMESTAMP if self.source.unit_ns else Type.INT
+        kinds = [edge, edge, *(kind for _, _, kind in self.columns)]
+        return tuple(Field(str(n), kind) for n, kind in enumerate(kinds))
+
+
+def random_sliding(random: Random, count: int) -> list[Sliding]:
+    """Return ``count`` queries, among them several over the same source, condition and keys."""
+    made: list[Sliding] = []
+    for number in range(count):
+        lengths, is_slices = _lengths(random)
+        query = _random(random, f"w{number}", random.choice(_SOURCES))
+        if made and random.random() < 0.5:
+            other = random.choice(made)
+            aggregates = _aggregates(random, other.source)
+            columns = (*other.columns[: other.keys], *aggregates)
+            query = replace(other, name=query.name, columns=columns, having=("", ""))
+        if query.source.unit_ns is None:
+            lengths = tuple(max(1, length // (5 * SECOND_NS)) for length in lengths)
+        made.append(replace(query, lengths=lengths, is_slices=is_slices))
+    return made
+
+
+def _random(random: Random, name: str, source: _Source) -> Sliding:
+    keys = random.sample(source.keys, random.choice((0, 1, 1, 2)))
+    aggregates = _aggregates(random, source)
+    having = ("", "")
+    if random.random() < 0.2:
+        limit = random.choice((1, 3, 8))
+        having = (f"count(*) > {limit}", f"count(*) > {limit}")
+    columns = (*((key, key, kind) for key, kind in keys), *aggregates)
+    condition = random.choice(source.conditions)
+    return Sliding(name, source, (1, 1), False, condition, columns, len(keys), having)
+
+
+def _aggregates(random: Random, source: _Source) -> list[_Aggregate]:
+    known = [a for a in _ANY if source.name != "per_tb" or "len" not in a[0]]
+    chosen = random.sample(known, random.randint(1, 3))
+    arguments = [random.choice(source.arguments) for _ in chosen]
+    return [
+        (gsql.format(of), sql.format(of), kind)
+        for (gsql, sql, kind), of in zip(chosen, arguments, strict=True)
+    ]
+
+
+def _lengths(random: Random) -> tuple[tuple[int, ...], bool]:
+    """Return range and slide, or slices, in nanoseconds."""
+    if random.random() < 0.15:
+        return tuple(random.choice(_SLIDES) * SECOND_NS for _ in range(random.randint(1, 4))), True
+    slide = random.choice(_SLIDES) * SECOND_NS
+    if random.random() < 0.15:
+        return (slide, slide), False
+    if random.random() < 0.25:
+        slide = random.choice(_MILLISECONDS) * 10**6
+        return (random.choice(_MILLISECONDS) * 10**6, slide), False
+    return (random.choice(_RANGES) * SECOND_NS, slide), False
+
+
+def bursts_of_traffic(random: Random, count: int) -> Traffic:
+    """Return bursts of packets with gaps between them, one of them of a year."""
+    skew_ns = random.choice((0, 2 * SECOND_NS))
+    gaps = [*random.choices(_GAPS_NS[:-1], k=count - 2), _YEAR_NS]
+    random.shuffle(gaps)
+    packets = list(replace(random_traffic(random)).packets)
+    for gap in gaps:
+        begin = max((p.time_ns for p in packets), default=0) + gap
+        burst = random_traffic(random).packets
+        if burst:
+            shift = begin - min(p.time_ns for p in burst) if packets else 0
+            packets += [replace(p, time_ns=p.time_ns + shift) for p in burst]
+    return Traffic(INTERFACES, tuple(packets), skew_ns)
+
+
+class BruteForce:
+    """DuckDB with the packets of ``traffic`` that are not late."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        decoded, self.late = traffic.decoded()
+        packets = [row for rows in decoded.values() for row in rows]
+        table: dict[str, pa.Array] = {
+            name: pa.array([row.get(name) for row in packets], pa.int64()) for name in _INTS
+        }
+        for name in ("srcIP", "destIP"):
+            texts = [addresses.shown(p[name]) if name in p else None for p in packets]
+            table[name] = pa.array(texts, pa.string())
+        table["interface"] = pa.array([p["interface"].decode() for p in packets], pa.string())
+        self._db = duckdb.connect()
+        self._db.register("packets", pa.table(table))
+        first, last = _bursts([p["time_ns"] for p in packets])
+        self._db.register("bursts", pa.table({"first": first, "last": last}))
+        for name, condition in _TABLES.items():
+            self._db.execute(f"CREATE VIEW {name} AS FROM packets WHERE {condition}")
+        self._db.execute(
+            f"CREATE VIEW per_tb AS SELECT time_ns // {5 * SECOND_NS} AS tb, protocol,"
+            " count(*) AS n, sum(len)::BIGINT AS bytes FROM IP GROUP BY ALL"
+        )
+
+    def rows(self, query: Sliding) -> list[tuple[str, ...]]:
+        """Return the answer as a reader of CSV sees it, in no order."""
+        names = [field.name for field in query.fields]
+        found = self._db.execute(query.sql).fetchall()
+        return shown([dict(zip(names, _plain(row), strict=True)) for row in found], query.fields)
+
+
+def _plain(row: Sequence[object]) -> Iterator[object]:
+    for value in row:
+        yield value.encode() if isinstance(value, str) else value
+
+
+def _bursts(times: list[int]) -> tuple[list[int], list[int]]:
+    """Return first and last times of groups of packets with no hour between neighbours."""
+    times = sorted(times)
+    breaks = [n for n in range(1, len(times)) if times[n] - times[n - 1] > 3000 * SECOND_NS]
+    starts = [0, *breaks]
+    return [times[n] for n in starts], [times[n - 1] for n in [*breaks, len(times)]]
