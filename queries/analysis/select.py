@@ -41,7 +41,7 @@ from gscope.queries.analysis.typing.unsupported import (
     refuse_aggregate,
     refuse_unsupported,
 )
-from gscope.queries.analysis.windows.clauses import with_groups
+from gscope.queries.analysis.windows.clauses import after_the_window, with_groups
 from gscope.queries.analysis.windows.window_input import open_window
 from gscope.queries.expressions.expressions import Column, Literal, NamedExpression
 from gscope.queries.expressions.schema import Schema
@@ -364,6 +364,8 @@ class _Select:
         try:
             return self.source.resolve(name)
         except ResolveError as error:
+            if self.window is not None:
+                error.remedy = after_the_window(name.parts[-1], "test it in HAVING") or error.remedy
             aliases = [t.name for t in self.body.group_by] + [
                 o.name for o in self.body.outputs if isinstance(o, nodes.OutputItem)
             ]

@@ -9,6 +9,7 @@ from gscope.queries.did_you_mean import DID_YOU_MEAN, closest
 from gscope.queries.gsql.bpf_phrases import find_phrase, is_bpf_word
 from gscope.queries.gsql.foreign_words import FOREIGN_WORDS, TIME_PARTS
 from gscope.queries.gsql.scanner import RESERVED
+from gscope.queries.gsql.window_errors import window_remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -460,8 +461,13 @@ def _clause_of_merge(unexpected: UnexpectedToken) -> str:
     return f"MERGE has no {word}: write SELECT * FROM (MERGE …) AS m {word} …"
 
 
+def _window(unexpected: UnexpectedToken) -> str:
+    return window_remedy(unexpected.token, unexpected.expected, unexpected.before, unexpected.text)
+
+
 _REMEDIES: tuple[Callable[[UnexpectedToken], str], ...] = (
     _runaway_text,
+    _window,
     _clause_of_merge,
     _union,
     _filter_without_where,

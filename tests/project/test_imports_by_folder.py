@@ -52,7 +52,8 @@ queries/analysis/typing: queries queries/gsql queries/expressions queries/catalo
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
     queries/catalog/user_functions queries/catalog/ordering queries/plan
 queries/analysis/names: queries queries/gsql queries/expressions queries/catalog
-    queries/catalog/ordering queries/library queries/plan queries/analysis/typing
+    queries/catalog/ordering queries/library queries/plan queries/plan/windows
+    queries/analysis/typing
 queries/analysis/windows: queries/gsql queries/expressions queries/catalog/scalar queries/plan
     queries/plan/windows queries/analysis/typing queries/analysis/names
 queries/analysis/groups: queries queries/gsql queries/expressions queries/catalog/scalar

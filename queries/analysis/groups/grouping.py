@@ -19,6 +19,7 @@ from gscope.queries.analysis.typing.column_facts import UNKNOWN, origin_of, orig
 from gscope.queries.analysis.typing.schemas import column_schema, group_schema
 from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.analysis.typing.unsupported import check_filter, find_aggregates
+from gscope.queries.analysis.windows.clauses import after_the_window, refuse_running
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.did_you_mean import DID_YOU_MEAN, other_case
 from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
@@ -28,6 +29,7 @@ from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy, WindowGroupBy
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
+from gscope.queries.plan.windows.columns import WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -231,6 +233,8 @@ class Grouping:
 
     def _remedy(self, text: str, of_columns: str) -> str:
         """Return the remedy for a name that is neither a column of the input nor a term."""
+        if text.lower() in WRITTEN:
+            return of_columns
         outputs = [o for o in self.body.outputs if isinstance(o, nodes.OutputItem)]
         if any(text == output.name for output in outputs):
             return f"{text} is named further on in SELECT: move it to the front, or repeat its expression here"
@@ -247,10 +251,13 @@ class Grouping:
         """Return what a name inside an aggregate stands for: a column, else a group-by term."""
         try:
             return self.source.resolve(name)
-        except ResolveError:
+        except ResolveError as error:
             keys = {term.name: term.expression for term in self.terms.written}
             meant = _meant(name, keys)
             if meant is None:
+                if self.window is not None:
+                    way = after_the_window(name.parts[-1], "read it outside of aggregates")
+                    error.remedy = way or error.remedy
                 raise
             return keys[meant]
 
@@ -259,6 +266,8 @@ class Grouping:
         if node.filter is not None:
             check_filter(node.filter)
         running = running_function(node.name, is_running=self.is_running)
+        if running is not None and self.window is not None:
+            refuse_running(node)
         if running is None:
             function, arguments = type_aggregate_call(node, typer, self.source.node)
         else:

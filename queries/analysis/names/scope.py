@@ -20,6 +20,7 @@ from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import CONSTANT, VARYING, Ordering
 from gscope.queries.plan.logical import QueryScan, Scan
 from gscope.queries.plan.row_order import visible
+from gscope.queries.plan.windows.columns import WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +82,7 @@ class Source:
             message = f"{self.what} has no column {text}"
             known = did_you_mean(text, self.stars or self.fields, "available columns")
             written = self._written_for(".".join(name.parts)) or self._written_for(text)
-            remedy = written or known or self._way_out()
+            remedy = _of_window(text) or written or known or self._way_out()
             raise ResolveError(message, position=name.position, remedy=remedy)
         return found
 
@@ -214,6 +215,13 @@ def open_query(
     fields: dict[str, Expression] = {c.name: _column(c) for c in shown.columns}
     scan = QueryScan(name, schema)
     return Source(scan, name, qualifiers, fields, shown.names, facts=facts, window=window)
+
+
+def _of_window(text: str) -> str:
+    """Return the remedy for a column of a window where there is none, "" for other names."""
+    if text.lower() not in WRITTEN:
+        return ""
+    return f"a window has {text}: write FROM TCP [RANGE '1 min' SLIDE '10 sec']"
 
 
 def _column(column: ColumnSchema) -> Column:

@@ -86,6 +86,12 @@ _WAYS = {
         "ON now.tb = before.tb + 1",
     ),
     **dict.fromkeys(("cube", "rollup"), "write a query for each grouping"),
+    **dict.fromkeys(
+        ("window", "hop", "sliding", "time_window"),
+        "write the window behind the input: FROM TCP [RANGE '1 min' SLIDE '10 sec']",
+    ),
+    "session": "to end a group after a pause write GROUP BY time/30 AS tb, srcIP "
+    "CLOSING_WHEN count(*) = 0",
     "on": "in place of DISTINCT ON write first(len) and GROUP BY srcIP",
     "top": "write ORDER BY … DESC LIMIT 10 at the end",
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.errors import UnsupportedError
 from gscope.queries.analysis.typing.unsupported import find_aggregates
 from gscope.queries.gsql import nodes
+from gscope.queries.plan.windows.columns import WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ def with_groups(body: nodes.Select, source: Source) -> nodes.Select:
         message = "CLOSING_WHEN ends groups that live across epochs, but a window ends its own"
         remedy = (
             "leave CLOSING_WHEN out, or write it in a query that reads this one: "
-            "GROUP BY window_end, … CLOSING_WHEN …"
+            "GROUP BY minute(window_end), … CLOSING_WHEN …"
         )
         raise UnsupportedError(message, position=body.closing_when.position, remedy=remedy)
     parts = (*body.outputs, *((body.having,) if body.having is not None else ()))
@@ -44,6 +45,30 @@ def with_groups(body: nodes.Select, source: Source) -> nodes.Select:
     message = "a window needs groups: its tuples are aggregated when it ends"
     remedy = "leave the window out, or add an aggregate or GROUP BY: SELECT srcIP, count(*) …"
     raise UnsupportedError(message, position=window.position, remedy=remedy)
+
+
+def refuse_running(node: nodes.FunctionCall) -> None:
+    """Refuse a running aggregate: the groups of a window end with it.
+
+    Raises:
+        UnsupportedError: always.
+    """
+    message = f"{node.name} runs across epochs, but the groups of a window end with it"
+    remedy = (
+        f"leave {node.name} to a query that reads this one: "
+        "GROUP BY minute(window_end), … CLOSING_WHEN count(*) = 0"
+    )
+    raise UnsupportedError(message, position=node.position, remedy=remedy)
+
+
+def after_the_window(text: str, where: str) -> str:
+    """Return the remedy for a column of the window where single tuples are read.
+
+    Args:
+        text: an unknown name; "" is returned if it is not one of the window.
+        where: what to do with it.
+    """
+    return f"{text} is known when the window ends: {where}" if text.lower() in WRITTEN else ""
 
 
 def _terms(body: nodes.Select, source: Source) -> Iterator[nodes.GroupTerm]:

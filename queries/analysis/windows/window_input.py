@@ -23,7 +23,7 @@ from gscope.queries.expressions.types import Direction, GsqlType, Ordering
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.node import walk
 from gscope.queries.plan.logical import Filter, GroupBy, Project, WindowGroupBy
-from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START, WINDOW_TIME
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START, WINDOW_TIME, WRITTEN
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
 if TYPE_CHECKING:
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.typing.parameters import Substitutes
     from gscope.queries.plan.logical import AggregateCall, Node
     from gscope.queries.plan.windows.window import Window
-
-COLUMNS = {"window_start": WINDOW_START, "window_end": WINDOW_END}
-"""The columns of a window by the names that queries give them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class WindowInput:
     def column(self, name: nodes.Name) -> Column | None:
         """Return the column that ``window_start`` or ``window_end`` stands for; else None."""
         (text, *more) = name.parts
-        found = None if more else COLUMNS.get(text.lower())
+        found = None if more else WRITTEN.get(text.lower())
         return None if found is None else Column(found, self._type, is_nullable=False)
 
     def resolve(self, name: nodes.Name) -> Column:

@@ -1,4 +1,4 @@
-"""The names of the columns of a window inside a plan; no query can write them."""
+"""The names of the columns of a window: inside a plan, where no query can write them, and outside."""
 
 WINDOW_START = "$window_start"
 WINDOW_END = "$window_end"
@@ -6,3 +6,6 @@ SLICE = "$slice"
 """The epoch of the LFTA below a window: the number of the slice."""
 WINDOW_TIME = "$window_time"
 """The time of a row for windows over the result: the last one in its window."""
+
+WRITTEN = {"window_start": WINDOW_START, "window_end": WINDOW_END}
+"""The names that queries use for the start and end of a window."""

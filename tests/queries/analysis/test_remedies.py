@@ -17,7 +17,57 @@ RISING = FALLING + (
     "DEFINE { query_name 'w'; } SELECT -down AS rising, srcPort FROM y; "
 )
 
+SLICES = "WITH s AS (SELECT count(*) AS n FROM TCP [SLICES '12 sec', '3 sec']) "
+
 CASES = [
+    (
+        SLICES + "SELECT sum(n) FROM s [RANGE '17 sec' SLIDE '15 sec']",
+        "with SLIDE '15 sec', RANGE '15 sec' or '18 sec'",
+        SLICES + "SELECT sum(n) FROM s [RANGE '18 sec' SLIDE '15 sec']",
+    ),
+    (
+        SLICES + "SELECT sum(n) FROM s [RANGE '1 sec' SLIDE '15 sec']",
+        "with SLIDE '15 sec', RANGE '3 sec'",
+        SLICES + "SELECT sum(n) FROM s [RANGE '3 sec' SLIDE '15 sec']",
+    ),
+    (
+        SLICES + "SELECT sum(n) FROM s [RANGE '20 sec' SLIDE '10 sec']",
+        "multiples of '15 sec'",
+        SLICES + "SELECT sum(n) FROM s [RANGE '45 sec' SLIDE '30 sec']",
+    ),
+    (
+        "SELECT sum(len) FROM (SELECT time, timestamp, len FROM TCP) t [RANGE 60]",
+        "[… ON time]",
+        "SELECT sum(len) FROM (SELECT time, timestamp, len FROM TCP) t [RANGE 60 ON time]",
+    ),
+    (
+        "SELECT count(*) FROM IPV4 [RANGE 100 ON id]",
+        "SELECT increasing(id) AS n, …, and write the window over its result",
+        "SELECT count(*) FROM (SELECT increasing(id) AS n FROM IPV4) t [RANGE 100]",
+    ),
+    (
+        "SELECT srcIP, running_sum(len) FROM TCP [RANGE 60] GROUP BY srcIP",
+        "GROUP BY minute(window_end), … CLOSING_WHEN count(*) = 0",
+        "SELECT m, srcIP, running_sum(n) FROM (SELECT window_end, srcIP, sum(len) AS n FROM TCP "
+        "[RANGE 60] GROUP BY srcIP) t GROUP BY minute(window_end) AS m, srcIP "
+        "CLOSING_WHEN count(*) = 0",
+    ),
+    (
+        "SELECT count(*) FROM TCP a [RANGE 60] JOIN UDP b ON a.time = b.time",
+        "selects window_end, and write a join over its result, on window_end",
+        "SELECT a.n, b.n FROM (SELECT window_end, count(*) AS n FROM TCP [RANGE 60]) a JOIN "
+        "(SELECT window_end, count(*) AS n FROM UDP [RANGE 60]) b ON a.window_end = b.window_end",
+    ),
+    (
+        "SELECT count(*) FROM TCP [RANGE 18 sec SLIDE 15 sec]",
+        "put a length with its unit in quotes: '18 sec'",
+        "SELECT count(*) FROM TCP [RANGE '18 sec' SLIDE '15 sec']",
+    ),
+    (
+        "SELECT count(*) FROM TCP WHERE len > 60 [RANGE '1 min' SLIDE '10 sec']",
+        "FROM TCP [RANGE '1 min' SLIDE '10 sec'] WHERE …",
+        "SELECT count(*) FROM TCP [RANGE '1 min' SLIDE '10 sec'] WHERE len > 60",
+    ),
     (
         "SELECT a.time FROM main0.TCP a CROSS JOIN main1.TCP b",
         "FROM a JOIN b ON a.time = b.time",

@@ -158,8 +158,16 @@ small_expressions = st.recursive(st.one_of(names, literals), _compound, max_leav
 
 extents = st.one_of(integers, intervals, parameters, definitions)
 windows = st.one_of(
-    st.builds(nodes.RangeWindow, extents, st.one_of(st.none(), extents), position=st.just(HERE)),
-    st.builds(nodes.SlicesWindow, _some(extents), position=st.just(HERE)),
+    st.builds(
+        nodes.RangeWindow,
+        extents,
+        st.one_of(st.none(), extents),
+        st.one_of(st.none(), names),
+        position=st.just(HERE),
+    ),
+    st.builds(
+        nodes.SlicesWindow, _some(extents), st.one_of(st.none(), names), position=st.just(HERE)
+    ),
 )
 
 interface_names = st.one_of(
