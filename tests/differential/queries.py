@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 from tests.differential.calls import OF_PACKETS, PLAIN, RUNNING, calls
 from tests.differential.epochs import in_steps, in_units, moves_in_steps, temporal
 from tests.differential.fields import PROTOCOLS
 from tests.differential.growth import Grower
+from tests.differential.orders import in_order
 from tests.differential.pairing import random_join
 from tests.differential.sliding import can_slide, other_window, random_window
 from tests.differential.syntax import (
@@ -24,7 +24,6 @@ from tests.differential.syntax import (
     Query,
     Scan,
     Select,
-    Term,
     Type,
     closure,
     column,
@@ -51,28 +50,6 @@ INTERFACE_SETS = {"pair": ("alpha", "beta")}
 _KEY_TYPES = (Type.INT, Type.INT, Type.IP, Type.IP, Type.BOOL, Type.STRING, Type.MAC, Type.FLOAT)
 _COLUMN_TYPES = (*_KEY_TYPES, Type.FLOAT, Type.TIMESTAMP)
 _MERGED_TYPES = tuple(kind for kind in _COLUMN_TYPES if kind is not Type.MAC)
-
-
-LIMITED = 0.3
-"""How often a query that can have one has an ORDER BY or a LIMIT."""
-
-
-def in_order(query: Query) -> Query:
-    """``query``, some times with ORDER BY and LIMIT: those of its text, so that others stay the same.
-
-    Only where the whole order of its rows follows from what is known of its columns.
-    """
-    random = Random(crc32(query.body.encode()))
-    if not isinstance(query, Select | Group) or random.random() >= LIMITED:
-        return query
-    are_known = all(field.unit_ns for field in query.fields if field.is_ordered)
-    is_plain = isinstance(query, Group) or not (query.is_distinct or isinstance(query.source, Join))
-    names = [f.name for f in query.fields if not f.is_ordered and not f.unit_ns]
-    if not are_known or not is_plain or not names:
-        return query
-    chosen = random.sample(names, random.randint(1, min(2, len(names))))
-    terms = tuple(Term(n, random.random() < 0.5, random.random() < 0.3) for n in chosen)
-    return replace(query, order=terms, limit=random.choice((None, 1, 2, 3, 10, 50)))
 
 
 @dataclass(slots=True)
@@ -313,9 +290,9 @@ class QueryMaker:
 
     def _window(self) -> Group:
         """Groups of each window, or the distinct values in it."""
-        known = [q for q in self.queries if isinstance(q, Group) and q.window is not None]
-        if known and self.random.random() < 0.4:
-            return other_window(self.random, self.random.choice(known), self._name("q"))
+        slid = [q for q in self.queries if isinstance(q, Group) and q.window is not None]
+        if slid and self.random.random() < 0.4:
+            return other_window(self.random, self.random.choice(slid), self._name("q"))
         source = found if can_slide(found := self._source()) else self._scan()
         window = random_window(self.random, source)
         grower = Grower.over(self.random, self.values, source.fields)
@@ -323,9 +300,9 @@ class QueryMaker:
         made = (self._column(grower, kind) for kind in wanted)
         keys = tuple(Named(self._name("k"), each) for each in made if not each.is_constant)
         is_distinct = bool(keys) and self.random.random() < 0.1
-        called_over = OF_PACKETS if isinstance(source, Scan) else PLAIN
+        known = OF_PACKETS if isinstance(source, Scan) else PLAIN
         edges = [each for each, _ in window.columns]
-        above = self._above(keys, calls(grower, called_over), edges)
+        above = self._above(keys, calls(grower, known), edges)
         columns = [each for each in window.columns if self.random.random() < 0.6]
         if is_distinct:
             columns += [(replace(self._key(key), value=True), 0) for key in keys]
@@ -465,9 +442,10 @@ class QueryMaker:
 def _has_uneven_clock(query: Query) -> bool:
     """Whether groups that live on cannot, or not by a rule that is known here, follow its times."""
     source = query.source if isinstance(query, Select | Group) else None
-    if isinstance(query, Group) and query.window is not None:
-        return True
-    return moves_in_steps(query.body) or (isinstance(source, Join) and bool(source.terms))
+    is_window = isinstance(query, Group) and query.window is not None
+    return (
+        is_window or moves_in_steps(query.body) or (isinstance(source, Join) and bool(source.terms))
+    )
 
 
 def _either(one: Expression, other: Expression) -> Expression:
