@@ -58,8 +58,8 @@ queries/analysis/windows: queries/gsql queries/expressions queries/catalog/scala
     queries/plan/windows queries/analysis/typing queries/analysis/names
 queries/analysis/groups: queries queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
-    queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
-    queries/analysis/windows
+    queries/catalog/ordering queries/plan queries/plan/windows queries/analysis/typing
+    queries/analysis/names queries/analysis/windows
 queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
     queries/analysis/groups
