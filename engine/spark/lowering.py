@@ -17,6 +17,7 @@ from gscope.engine.spark.sql import (
     selection,
     top,
     watchlist_join,
+    window,
 )
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -27,6 +28,7 @@ from gscope.queries.plan.program import (
     SelectionNode,
     TopNode,
     WatchlistJoinNode,
+    WindowNode,
 )
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ LOWERINGS: Mapping[type[HftaNode], Lowering] = {
     SelectionNode: Lowering(selection.lower, selection.expressions),
     TopNode: Lowering(top.lower, top.expressions),
     WatchlistJoinNode: Lowering(watchlist_join.lower, watchlist_join.expressions),
+    WindowNode: Lowering(window.lower, window.expressions),
 }
 
 
