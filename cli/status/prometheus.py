@@ -192,8 +192,15 @@ OPERATOR = (
     ),
     gauge("gscope_operator_waiting_tuples", "waiting_tuples", "Tuples waiting at the operator."),
     gauge("gscope_operator_waiting_bytes", "waiting_bytes", "Bytes of these."),
-    gauge("gscope_operator_state_tuples", "state_tuples", "Groups kept from step to step."),
+    gauge(
+        "gscope_operator_state_tuples", "state_tuples", "Groups and slices kept from step to step."
+    ),
     gauge("gscope_operator_state_bytes", "state_bytes", "Bytes of these."),
+    gauge(
+        "gscope_operator_open_window_end",
+        "open_window_end",
+        "End of the first window without an answer; unit of window_end.",
+    ),
     gauge(
         "gscope_operator_watermark", "watermark", "Everything below is answered; unit of the epoch."
     ),

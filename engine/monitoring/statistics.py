@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.engine.counts import Counts
 from gscope.engine.monitoring.step_progress import CurrentStep
 from gscope.engine.operators.base import pending_input
+from gscope.engine.operators.window import WindowOperator
 from gscope.engine.steps.blocking_streams import held_by
 from gscope.engine.watermarks.event_time import EventTimes
 from gscope.queries.plan.program import QueryInput
@@ -270,6 +271,9 @@ class JobStatistics:
             "waiting_bytes": held.size_bytes,
             "state_tuples": 0 if state is None else state.rows,
             "state_bytes": 0 if state is None else state.size_bytes,
+            "open_window_end": _finite(operator.open_window_end)
+            if isinstance(operator, WindowOperator)
+            else None,
             "waits_for": list(held_by(self._steps.operators, name)),
             "sides": [[_port(port) for port in side.ports.values()] for side in operator.sides],
         }

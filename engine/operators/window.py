@@ -35,6 +35,7 @@ from gscope.engine.watermarks.bounds import (
 from gscope.engine.watermarks.ports import batch_span, extents_span
 from gscope.engine.watermarks.release import EpochRange, Side
 from gscope.queries.expressions.expressions import Column
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import WindowNode
 from gscope.queries.plan.windows.columns import SLICE, WINDOW_END, WINDOW_START
 
@@ -138,6 +139,13 @@ class WindowOperator(EpochOperator):
             return watermark
         first = self.windows.first_open(math.ceil(watermark))
         return self._edges_of((first, first))[part.name][0]
+
+    @property
+    def open_window_end(self) -> Bound:
+        """The end of the first window that is not answered, in the unit of its column."""
+        end = self.bound_at(Column(WINDOW_END, GsqlType.INT, is_nullable=False), self.watermark)
+        assert end is not None
+        return end
 
     @property
     def window_node(self) -> WindowNode:

@@ -2,7 +2,8 @@
 
 (The log has a budget of its own.) While answers are not delivered the job waits; then the log fills
 up, and blocks or sheds. Carried rows wait for rows that have not arrived, so waiting would not make
-them fewer: in a live capture the oldest are shed, with a count.
+them fewer: in a live capture the oldest are shed, with a count. The slices of open windows are shed
+last, those of an operator all at once: its windows begin again with what arrives next.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gscope.errors import EngineError
+from gscope.queries.plan.program import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gscope.engine.operators.base import Operator
     from gscope.engine.steps.steps import Steps
     from gscope.engine.storage.commits import CommitLog
+    from gscope.engine.storage.parquet_files import State
+    from gscope.engine.watermarks.ports import Port
+    from gscope.queries.streams.messages import Batch
 
 LOOK_S = 0.2
 """How often the job checks, in seconds, whether answers were delivered: the reader removes them
@@ -67,34 +73,59 @@ class JobDiskBudget:
         """
         shed: Counter[str] = Counter()
         waiting = sorted(
-            (
-                (batch.sequence, query, side_number, name)
-                for query, operator in steps.operators.items()
-                for side_number, side in enumerate(operator.sides)
-                for name, batch in side.pending
-                if name in steps.operators and batch.sequence not in side.ports[name].partially_read
-            ),
+            (batch.sequence, query, side_number, name)
+            for query, operator in steps.operators.items()
+            for side_number, side in enumerate(operator.sides)
+            for name, batch in side.pending
+            if name in steps.operators and _can_shed(operator, side.ports[name], batch)
         )
-        used = _carried_bytes(steps)
+        used = _carried_bytes(steps) + sum(state.size_bytes for state in _slices(steps).values())
+        if used > self._limit_bytes and not self._is_live and (waiting or _slices(steps)):
+            raise EngineError(self._too_much(steps, used, [query for _, query, *_ in waiting]))
         for sequence, query, side_number, name in waiting:
             if used <= self._limit_bytes:
-                break
-            if not self._is_live:
-                message = (
-                    f"{query} keeps {used} bytes waiting for rows of its other inputs, but its "
-                    f"limit is {self._limit_bytes}; raise it with --job-disk or use shorter epochs"
-                )
-                raise EngineError(message)
+                return shed
             port = steps.operators[query].sides[side_number].ports[name]
             lost = [batch for batch in port.pending if batch.sequence == sequence]
             port.forget({sequence})
             used -= sum(batch.size_bytes for batch in lost)
             shed[query] += sum(batch.rows for batch in lost)
+        largest_first = sorted(_slices(steps).items(), key=lambda each: -each[1].size_bytes)
+        for query, state in largest_first:
+            if used <= self._limit_bytes:
+                return shed
+            steps.operators[query].state = None
+            used -= state.size_bytes
+            shed[query] += state.rows
         return shed
+
+    def _too_much(self, steps: Steps, used: int, waiting: list[str]) -> str:
+        """Return the sentence that says which query keeps too much, and what helps."""
+        slices = {query: state.size_bytes for query, state in _slices(steps).items()}
+        query = max(slices, key=lambda name: slices[name]) if slices else waiting[0]
+        limit = f"but its limit is {self._limit_bytes}; raise it with --job-disk or use"
+        if isinstance(steps.operators[query].node, WindowNode):
+            return f"{query} keeps {used} bytes for windows that are open, {limit} a shorter RANGE"
+        return f"{query} keeps {used} bytes waiting for rows of its other inputs, {limit} shorter epochs"
 
     def _is_disk_full(self) -> bool:
         free = shutil.disk_usage(self._commits.outputs).free
         return self._is_live and free < DISK_RESERVE_BYTES
+
+
+def _can_shed(operator: Operator, port: Port, batch: Batch) -> bool:
+    """Return whether a carried batch may be shed: a join needs what it has read in part."""
+    is_read = batch.sequence in port.partially_read
+    return not is_read or isinstance(operator.node, WindowNode)
+
+
+def _slices(steps: Steps) -> dict[str, State]:
+    """Return the slices of open windows, by query."""
+    return {
+        query: operator.state
+        for query, operator in steps.operators.items()
+        if isinstance(operator.node, WindowNode) and operator.state is not None
+    }
 
 
 def _carried_bytes(steps: Steps) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.engine.operators.windowed import windowed
 from tests.engine.steps.watched_steps import SECOND, batch, heartbeat, steps, stream_of
 
 from gscope.engine.counts import Counts
@@ -12,8 +13,12 @@ from gscope.engine.monitoring.observer import JobObserver
 from gscope.engine.monitoring.step_progress import CurrentStep, StepWatch
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import Commit, Output
+from gscope.engine.storage.parquet_files import State
+from gscope.queries.plan.windows.columns import SLICE
+from gscope.queries.plan.windows.window import SlidingWindow
 from gscope.queries.run_folder.layout import JOB_STATISTICS_FILE
 from gscope.queries.run_folder.snapshot import read_snapshot
+from gscope.queries.streams.messages import Extent, Heartbeat, Punctuation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +74,25 @@ def test_it_says_what_waits_and_for_whom(tmp_path: Path) -> None:
     assert snapshot["clock_ns"] == 500 * SECOND
     assert snapshot["heartbeats"]["heartbeats_total"] == 2
     assert snapshot["heartbeats"]["asked_total"] == 3
+
+
+def test_it_says_which_window_is_open_and_what_it_keeps(tmp_path: Path) -> None:
+    watched = Steps(windowed(SlidingWindow(18, 15)))
+    observer = observed(tmp_path, watched)
+    (operator,) = watched.operators.values()
+    observer.close()
+    assert seen(tmp_path)["operators"][0]["open_window_end"] is None
+    for name in watched.streams:
+        watched.on_messages([Heartbeat(name, 0, 0, 0, (Punctuation(SLICE, 5),))])
+    watched.next()
+    operator.state = State("w", 1, "1", 7, 70, (Extent(SLICE, 3, 3),), ("live",))
+    observer = observed(tmp_path, watched)
+    observer.close()
+    (shown,) = seen(tmp_path)["operators"]
+    assert (shown["kind"], shown["open_window_end"]) == ("window", 45)
+    assert (shown["state_tuples"], shown["state_bytes"]) == (7, 70)
+    assert shown["watermark_ns"] == 30 * SECOND
+    assert shown["waits_for"] == ["low@a", "low@b"]
 
 
 def test_answers_are_counted_by_query(tmp_path: Path) -> None:

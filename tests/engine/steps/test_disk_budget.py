@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.engine.operators.windowed import windowed
 
 from gscope.engine.steps.disk_budget import JobDiskBudget
 from gscope.engine.steps.steps import Carry, Evaluation, Steps
 from gscope.engine.storage.commits import Commit, CommitLog, Output
+from gscope.engine.storage.parquet_files import State
 from gscope.errors import EngineError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.plan.windows.columns import SLICE
+from gscope.queries.plan.windows.window import SlidingWindow
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:
@@ -45,6 +49,34 @@ def test_a_replay_says_that_carried_rows_do_not_fit(tmp_path: Path) -> None:
     room = JobDiskBudget(CommitLog(tmp_path), 120, is_live=False)
     with pytest.raises(EngineError, match=r"talkers keeps 230 bytes .* limit is 120"):
         room.fit(steps_with_carry(5, 7, 11))
+
+
+def steps_with_slices() -> Steps:
+    """Return steps of a window that keeps 40 bytes of slices, and one over it that carries 30."""
+    steps = Steps(windowed(SlidingWindow(18, 15), SlidingWindow(60, 20)))
+    slices = State("w", 1, "slices", 4, 40, (Extent(SLICE, 2, 5),), ("live",))
+    ends = (Extent("window_end", 30, 60),)
+    rows = Batch("w", 1, "rows", 3, 30, ends)
+    carries = (Carry("rows", 0, rows),)
+    steps.on_evaluated(Evaluation(carries=carries, states=(("w", slices),)))
+    port = steps.operators["rows"].sides[0].ports["w"]
+    port.partially_read = frozenset({1})
+    return steps
+
+
+def test_slices_of_windows_are_shed_last_and_all_at_once(tmp_path: Path) -> None:
+    steps = steps_with_slices()
+    assert JobDiskBudget(CommitLog(tmp_path), 70, is_live=True).fit(steps) == {}
+    assert JobDiskBudget(CommitLog(tmp_path), 40, is_live=True).fit(steps) == {"rows": 3}
+    assert steps.carried() == {"slices"}
+    assert JobDiskBudget(CommitLog(tmp_path), 39, is_live=True).fit(steps) == {"w": 4}
+    assert steps.carried() == set()
+
+
+def test_a_replay_says_which_window_keeps_too_much(tmp_path: Path) -> None:
+    room = JobDiskBudget(CommitLog(tmp_path), 69, is_live=False)
+    with pytest.raises(EngineError, match=r"w keeps 70 bytes for windows .* a shorter RANGE"):
+        room.fit(steps_with_slices())
 
 
 def test_the_job_waits_until_its_answers_are_taken(tmp_path: Path) -> None:
