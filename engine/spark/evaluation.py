@@ -20,6 +20,7 @@ from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.tasks.fold_task import FoldResult, FoldRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.spark.tasks.task_planner import StageResult, TaskStage
+from gscope.engine.spark.tasks.window_task import WindowRunner
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Output
 from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight
@@ -31,6 +32,7 @@ from gscope.queries.plan.program import (
     QueryInput,
     RunningNode,
     TopNode,
+    WindowNode,
 )
 from gscope.queries.plan.whole_input import is_whole_input
 
@@ -89,6 +91,7 @@ class Evaluator:
         self._folds = FoldRunner(
             session, self._sql, self._inputs, commits.carry, program.user_files
         )
+        self._windows = WindowRunner(session, self._sql, self._inputs, commits.carry)
         self._watchlists = Watchlists(session, program)
         self._results = {
             query: source.query
@@ -100,7 +103,7 @@ class Evaluator:
 
     def counts(self) -> Counts:
         """Return the counts so far besides rows; call it between steps."""
-        counts = self._tasks.counts + self._folds.counts
+        counts = self._tasks.counts + self._folds.counts + self._windows.counts
         return counts if self._counted_in_sql is None else counts + self._counted_in_sql.total()
 
     def run(self, step: Step) -> Evaluation:
@@ -136,11 +139,14 @@ class Evaluator:
         return rows
 
     def _add(self, work: Work, step: int, uses: Mapping[str, int], rows: _StepRows) -> None:
-        """Add the rows of an operator that tasks have not evaluated; fold a running aggregation."""
+        """Add the rows of an operator that tasks have not evaluated.
+
+        Running aggregations are folded, windows assembled.
+        """
         query = work.node.query
         size = rows.sizes[query] = _read(work, rows.sizes)
         frame: DataFrame | None
-        if isinstance(work.node, RunningNode):
+        if has_own_rows(work.node):
             folded = self._fold(work, step, size, uses=uses[query])
             rows.sizes[query] = _Size.of(folded.files)
             rows.states.append((query, folded.state))
@@ -227,13 +233,16 @@ class Evaluator:
         return counts
 
     def _fold(self, work: Work, step: int, size: _Size, *, uses: int) -> FoldResult:
-        """Fold a running aggregation that reads about ``size``."""
-        result = next((r for r, q in self._results.items() if q == work.node.query), None)
+        """Fold a running aggregation, or assemble windows, reading about ``size``."""
+        node = work.node
+        result = next((r for r, q in self._results.items() if q == node.query), None)
         is_small = _is_small(size)
-        if result is None or uses > 1:
-            return self._folds.run(work, step, is_small=is_small)
+        run = self._windows.run if isinstance(node, WindowNode) else self._folds.run
+        is_left = isinstance(node, WindowNode) and not self._windows.finishes(node)
+        if result is None or uses > 1 or is_left:
+            return run(work, step, is_small=is_small)
         path, staged = self._outputs.stage(result, step, ".parquet")
-        folded = self._folds.run(work, step, staged, is_small=is_small)
+        folded = run(work, step, staged, is_small=is_small)
         if not folded.rows:
             return folded
         return replace(folded, output=Output.of_files(result, path, folded.files))
@@ -281,6 +290,13 @@ class Evaluator:
         ]
         released = tuple(self._inputs.released(work, side, is_small=is_small) for side in sides)
         return lower(node, Sources(released, epochs, fits_in_memory=rows <= in_memory))
+
+
+def has_own_rows(node: HftaNode) -> bool:
+    """Return whether an operator keeps rows of its own from step to step."""
+    return isinstance(node, RunningNode) or (
+        isinstance(node, WindowNode) and node.slices is not None
+    )
 
 
 def _is_one_epoch(node: HftaNode) -> bool:

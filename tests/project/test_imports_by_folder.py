@@ -105,6 +105,7 @@ engine/functions:
 engine/sinks:
 engine/storage: engine engine/sinks
 engine/running: engine engine/watermarks engine/functions
+engine/windows: engine/watermarks engine/running
 engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine engine/watermarks engine/storage engine/operators engine/steps
@@ -113,7 +114,7 @@ engine/spark/sql: engine engine/watermarks engine/functions engine/storage engin
 engine/spark/staging: engine/watermarks engine/storage engine/operators engine/steps
     engine/spark/sql
 engine/spark/tasks: engine engine/watermarks engine/functions engine/sinks engine/storage engine/running
-    engine/operators engine/steps engine/spark/sql engine/spark/staging
+    engine/windows engine/operators engine/steps engine/spark/sql engine/spark/staging
 engine/spark/jvm: engine/monitoring engine/spark/tasks
 engine/spark: engine engine/watermarks engine/storage engine/operators engine/steps
     engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/jvm

@@ -12,7 +12,7 @@ import math
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.sql import aggregation
+from gscope.engine.spark.sql import aggregation, slices
 from gscope.engine.spark.sql.expressions import column_leaf, quote, to_sql
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.queries.catalog.evaluate import call
@@ -53,6 +53,7 @@ def lower(node: WindowNode, sources: Sources) -> str:
 def expressions(node: WindowNode) -> Iterator[Expression]:
     """Yield every expression that Spark evaluates for ``node``."""
     yield from (each for each in (node.predicate, node.on) if each is not None)
+    yield from slices.expressions(node)
     yield from aggregation.expressions(node.aggregation)
 
 

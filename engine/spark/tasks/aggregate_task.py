@@ -111,17 +111,29 @@ class MergeTask:
         merge = self.merge
         values = [value for value, fold in merge.folds if fold != "count_all"]
         keys = [key.expression for key in merge.keys]
-        read = columns_of(
+        columns = columns_of(
             self.within, merge.predicate, *keys, *values, merge.distinct, merge.counted
         )
-        rows = TaskRows.of_table(read_files(self.files, read))
+        rows = TaskRows.of_table(read_files(self.files, columns))
         rows = rows.where(self.within).where(merge.predicate)
         counts = payload_counts(rows.outcomes)
-        groups = TaskRows.of_table(_aggregated(merge, _grouped(merge, rows), counts))
-        answers = groups.where(merge.having)
-        table = pa.table({each.name: answers.column(each.expression) for each in merge.columns})
-        write(table if merge.top is None else merge.top.of(table))
-        return counts + payload_counts(answers.outcomes)
+        groups = TaskRows.of_table(merged_groups(merge, rows, counts))
+        table, read = answers_of(merge, groups)
+        write(table)
+        return counts + read
+
+
+def merged_groups(merge: PartialMerge, rows: TaskRows, counts: Counts) -> pa.Table:
+    """Return the keys and aggregates of each group of ``rows``; count sums that exceed 64 bits."""
+    return _aggregated(merge, _grouped(merge, rows), counts)
+
+
+def answers_of(merge: PartialMerge, groups: TaskRows) -> tuple[pa.Table, Counts]:
+    """Return the answers of groups, given keys and aggregates by name, and what was counted."""
+    answers = groups.where(merge.having)
+    table = answers.table(merge.columns)
+    counts = payload_counts(answers.outcomes)
+    return table if merge.top is None else merge.top.of(table), counts
 
 
 def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
@@ -130,8 +142,11 @@ def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     It is one if every aggregate adds, compares or counts numbers, if the distinct values of at most
     one column are counted, and if nothing but a payload's reader computes with addresses and texts.
     """
-    if not node.aggregates:
-        return None
+    return merge_of(node, schema) if node.aggregates else None
+
+
+def merge_of(node: AggregationNode, schema: Schema) -> PartialMerge | None:
+    """Return ``node`` as a plain merge as ``plain_merge`` does, also if it has no aggregates."""
     parts = [_merge_parts(aggregate, schema) for aggregate in node.aggregates]
     wholes = [part for part in parts if part is not None]
     distinct = {part.distinct for part in wholes} - {None}
@@ -189,7 +204,7 @@ class _MergeParts:
 
     @classmethod
     def of(cls, *folds: Fold) -> _MergeParts:
-        return cls(tuple(_fold_name(fold) for fold in folds), folds)
+        return cls(tuple(fold_name(fold) for fold in folds), folds)
 
 
 def _merge_parts(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
@@ -253,7 +268,8 @@ def _partial(name: str, schema: Schema) -> Column:
     return Column(name, schema[name].type, is_nullable=True)
 
 
-def _fold_name(fold: Fold) -> str:
+def fold_name(fold: Fold) -> str:
+    """Return the name of the column with the values of ``fold``."""
     return f"{fold[0]} {fold[1]}"
 
 
@@ -264,7 +280,7 @@ def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
     if merge.counted is not None:
         folds.append((merge.counted, "sum"))
     values = {str(v): rows.column(v) for v, fold in folds if fold != "count_all"}
-    named = {_fold_name(fold): (str(fold[0]), fold[1]) for fold in folds}
+    named = {fold_name(fold): (str(fold[0]), fold[1]) for fold in folds}
     table = pa.table({f"#{name}": column for name, column in keys.items()} | values)
     names = list(table.column_names[: len(keys)])
     if merge.distinct is None:
@@ -275,7 +291,7 @@ def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
     again = {name: (name, _AGAIN.get(fold, fold)) for name, (_, fold) in named.items()}
     if merge.counted is not None:
         is_there = table[_DISTINCT].is_valid()
-        repeated = table[_fold_name((merge.counted, "sum"))]
+        repeated = table[fold_name((merge.counted, "sum"))]
         present = pc.if_else(is_there, repeated, pa.scalar(None, pa.int64()))
         table = table.append_column(_REPEATED, present)
         again[_REPEATED] = (_REPEATED, "sum")
@@ -291,15 +307,29 @@ def _aggregated(merge: PartialMerge, groups: pa.Table, counts: Counts) -> pa.Tab
         nothing = TaskRows.of_table(pa.table({"": [None]}))
         return pa.table({each.name: nothing.column(each.expression) for each in merge.of_no_rows})
     columns = {key.name: groups[f"#{key.name}"] for key in merge.keys}
+    return pa.table(columns | aggregates_of(merge, groups.column, counts))
+
+
+def aggregates_of(
+    merge: PartialMerge, folded: Callable[[str], pa.ChunkedArray], counts: Counts
+) -> dict[str, pa.ChunkedArray]:
+    """Return the aggregates of groups by name; add sums that exceed 64 bits to ``counts``.
+
+    Args:
+        merge: the aggregation.
+        folded: returns a column that is folded for each group, by ``fold_name``.
+        counts: receives the counts.
+    """
+    columns = {}
     for name, function, sources in merge.aggregates:
-        merged = [groups[source] for source in sources]
+        merged = [folded(source) for source in sources]
         if function == "sum" and len(merged) > 1:
             columns[name], wrapped = joined_halves(flat(merged[0]), flat(merged[1]))
             counts.add_wrapped_sums(merge.query, wrapped)
             continue
         final: Callable[..., pa.ChunkedArray] = _FINALS.get(function, _as_it_is)
         columns[name] = final(*merged)
-    return pa.table(columns)
+    return columns
 
 
 def _as_it_is(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -223,9 +223,9 @@ class TaskStage:
         return [_Part(sum(each.rows for each in sides), files, (None,) * len(sides))]
 
     def _of_segments(self, work: Work) -> list[_Part]:
-        within = tuple(_within(work, taken) for taken in work.inputs)
+        within = tuple(released_condition(work, taken) for taken in work.inputs)
         homes = _homes(work)
-        if not self._inputs.reads_segments(work) or _UNKNOWN in (*within, *homes):
+        if not self._inputs.reads_segments(work) or UNKNOWN in (*within, *homes):
             return []
         parts: Iterable[tuple[list[Batch], ...]]
         match work.node:
@@ -269,17 +269,17 @@ def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:
     return total > max(TASK_ROWS, sum(part.rows for part in parts))
 
 
-_UNKNOWN = Literal(None, GsqlType.NULL)
+UNKNOWN = Literal(None, GsqlType.NULL)
 """Stands for a condition that tasks cannot test."""
 
 
-def _within(work: Work, taken: ReleasedInput) -> Expression | None:
+def released_condition(work: Work, taken: ReleasedInput) -> Expression | None:
     """Return the condition that released rows of a side satisfy; None if all are released."""
     if not taken.straddles:
         return None
     epoch = taken.epoch
     if epoch is None or work.low != work.read_below or taken.late_below:
-        return _UNKNOWN
+        return UNKNOWN
     return _between(epoch, work.low + taken.epoch_range.first, work.high + taken.epoch_range.last)
 
 
@@ -298,9 +298,9 @@ def _homes(work: Work) -> tuple[Expression | None, Expression | None]:
 
 
 def _between(epoch: Expression, low: Bound, high: Bound) -> Expression:
-    """Return ``low <= epoch < high``; ``_UNKNOWN`` if tasks cannot test it."""
+    """Return ``low <= epoch < high``; ``UNKNOWN`` if tasks cannot test it."""
     if epoch.is_nullable or not is_computable(epoch) or low == ENDED or high == NOTHING:
-        return _UNKNOWN
+        return UNKNOWN
     tests = [
         call(test, epoch, Literal(int(bound), epoch.type))
         for test, bound in (("ge", low), ("lt", high))

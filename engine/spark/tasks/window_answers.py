@@ -1,0 +1,226 @@
+"""The answers of windows: aggregates, HAVING and columns over the rows of some windows at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from gscope.engine.counts import Counts
+from gscope.engine.running.vectors import arrow_type
+from gscope.engine.spark.sql.attempt_counts import payload_counts
+from gscope.engine.spark.tasks.aggregate_task import (
+    PartialMerge,
+    aggregates_of,
+    answers_of,
+    fold_name,
+    merge_of,
+    merged_groups,
+)
+from gscope.engine.spark.tasks.columns import TaskRows
+from gscope.engine.windows.layout import Layout, Numbers
+from gscope.queries.expressions.expressions import Column
+from gscope.queries.expressions.schema import ColumnSchema, Schema
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from gscope.engine.windows.assembly import WindowEnd
+    from gscope.queries.plan.program import WindowNode
+
+    Array = NDArray[Any]
+
+ANSWER_ROWS = 250_000
+"""Answers are computed and written in pieces of about this many rows, before HAVING."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """How the answers of a node are made of the rows of its windows.
+
+    Attributes:
+        node: the node, with the partials that it reads.
+        layout: the numbers of these partials.
+        merge: the aggregation of the rows; None if it is left to SQL.
+        is_single: whether each row is a group of its own, so that nothing is merged.
+    """
+
+    node: WindowNode
+    layout: Layout
+    merge: PartialMerge | None
+    is_single: bool
+
+    @classmethod
+    def of(cls, node: WindowNode) -> WindowPlan:
+        """Return the plan of a node that has slices."""
+        slices = node.slices
+        assert slices is not None
+        needed = {name for aggregate in node.aggregates for name in aggregate.partials}
+        # The LFTA may serve other windows too.
+        partials = tuple(partial for partial in slices.partials if partial.name in needed)
+        node = replace(node, slices=replace(slices, partials=partials))
+        merge = merge_of(node.aggregation, window_schema(node))
+        low = {key.name for key in slices.keys}
+        grouped = {k.expression.name for k in node.keys if isinstance(k.expression, Column)}
+        is_single = merge is not None and merge.distinct is None and low <= grouped
+        return cls(node, Layout.of(partials), merge, is_single)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The low-level keys."""
+        assert self.node.slices is not None
+        return tuple(key.name for key in self.node.slices.keys)
+
+
+def window_schema(node: WindowNode) -> Schema:
+    """Return the schema of the rows of windows."""
+    assert node.slices is not None
+    kind = GsqlType.INT if node.unit_ns is None else GsqlType.TIMESTAMP
+    keys = ((k.name, k.expression.type, k.expression.is_nullable) for k in node.slices.keys)
+    return Schema(
+        (
+            ColumnSchema(WINDOW_START, kind),
+            ColumnSchema(WINDOW_END, kind),
+            *(ColumnSchema(*key) for key in keys),
+            *(
+                ColumnSchema(each.name, each.type, each.is_nullable)
+                for each in node.slices.partials
+            ),
+        )
+    )
+
+
+def stored_type(kind: GsqlType) -> pa.DataType:
+    """Return the Arrow type of keys in states and answers."""
+    return pa.binary(16) if kind is GsqlType.IP else arrow_type(kind)
+
+
+class WindowAnswers:
+    """Collects ends of windows and writes their answers, in the order of windows.
+
+    Args:
+        plan: how answers are made.
+        write: receives the answers; without ``plan.merge``, the rows of the windows.
+
+    Attributes:
+        counts: the counts of all answers so far.
+    """
+
+    def __init__(self, plan: WindowPlan, write: Callable[[pa.Table], None]) -> None:
+        self._plan = plan
+        self._write = write
+        self._ends: list[WindowEnd] = []
+        self._rows = 0
+        self.counts = Counts()
+
+    def add(self, end: WindowEnd, keys: pa.Table) -> None:
+        """Add the end of a window; ``keys`` are those of all groups, by place."""
+        self._ends.append(end)
+        self._rows += len(end.places)
+        if self._rows >= ANSWER_ROWS:
+            self.flush(keys)
+
+    def flush(self, keys: pa.Table) -> None:
+        """Write all answers so far."""
+        if not self._ends:
+            return
+        ends, self._ends, self._rows = self._ends, [], 0
+        rows = _WindowRows(
+            self._plan,
+            keys,
+            np.repeat(np.array([end.window for end in ends]), [len(e.places) for e in ends]),
+            np.concatenate([end.places for end in ends]),
+            Numbers.joined([end.numbers for end in ends]),
+        )
+        merge = self._plan.merge
+        if merge is None:
+            self._write(rows.table())
+            return
+        if not self._plan.is_single:
+            groups = merged_groups(merge, TaskRows(rows.count, rows.column), self.counts)
+            table, read = answers_of(merge, TaskRows.of_table(groups))
+        else:
+            table, read = self._of_single(merge, rows)
+        self.counts += read
+        if table.num_rows:
+            self._write(table)
+
+    def _of_single(self, merge: PartialMerge, rows: _WindowRows) -> tuple[pa.Table, Counts]:
+        """Return the answers of rows that are groups; keys are looked up behind HAVING."""
+        folds = {fold_name(fold): fold[0] for fold in merge.folds}
+
+        def folded(name: str) -> pa.Array:
+            column = folds[name]
+            assert isinstance(column, Column)
+            return rows.column(column)
+
+        made: dict[str, pa.Array] = aggregates_of(merge, folded, self.counts)
+        keys = {key.name: key.expression for key in merge.keys}
+        if merge.having is not None:
+            condition = TaskRows(rows.count, lambda c: _leaf(c, made, keys, rows))
+            chosen = np.flatnonzero(condition.vector(merge.having).is_true())
+            rows = rows.take(chosen)
+            places = pa.array(chosen)
+            made = {name: column.take(places) for name, column in made.items()}
+        answers = TaskRows(rows.count, lambda c: _leaf(c, made, keys, rows))
+        table = answers.table(merge.columns)
+        counts = payload_counts(answers.outcomes)
+        return (table if merge.top is None else merge.top.of(table)), counts
+
+
+def _leaf(
+    column: Column, made: dict[str, pa.Array], keys: dict[str, Any], rows: _WindowRows
+) -> Any:
+    return made[column.name] if column.name in made else rows.column(keys[column.name])
+
+
+@dataclass(frozen=True, slots=True)
+class _WindowRows:
+    """The rows of some windows: for each its window, the place of its keys, and its numbers."""
+
+    plan: WindowPlan
+    keys: pa.Table
+    windows: Array
+    places: Array
+    numbers: Numbers
+
+    @property
+    def count(self) -> int:
+        return len(self.places)
+
+    def take(self, chosen: Array) -> _WindowRows:
+        return _WindowRows(
+            self.plan,
+            self.keys,
+            self.windows[chosen],
+            self.places[chosen],
+            self.numbers.take(chosen),
+        )
+
+    def column(self, column: Column) -> pa.Array:
+        name = column.name
+        if name in (WINDOW_START, WINDOW_END):
+            return self._edge(name)
+        if name in self.keys.column_names:
+            return self.keys[name].combine_chunks().take(pa.array(self.places))
+        return self.plan.layout.column(name, self.numbers)
+
+    def table(self) -> pa.Table:
+        schema = window_schema(self.plan.node)
+        columns = [Column(c.name, c.type, c.is_nullable) for c in schema.columns]
+        return pa.table({column.name: self.column(column) for column in columns})
+
+    def _edge(self, name: str) -> pa.Array:
+        """Return an edge of the window of each row; windows ascend."""
+        node = self.plan.node
+        edge = node.window.start if name == WINDOW_START else node.window.end
+        windows, rows = np.unique(self.windows, return_inverse=True)
+        unit = node.unit_ns or 1
+        edges = np.array([edge(window) * unit for window in windows.tolist()], np.int64)
+        return pa.array(edges[rows])

@@ -1,0 +1,281 @@
+"""Pieces on disk: Arrow files, written once, from whose older end rows leave.
+
+A row names its group by an identity that the group keeps while it is live. A file is read batch by
+batch. Pieces of the front are written from the youngest to the oldest, as a flip meets them, so
+their older end is the last batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from gscope.engine.windows.layout import Numbers
+from gscope.engine.windows.pieces import Piece
+from gscope.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from gscope.engine.windows.layout import Layout
+
+    Array = NDArray[Any]
+
+BATCH_ROWS = 16_384
+"""About how many rows a batch has: a step with few rows that leave reads at least one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceFile:
+    """A file of pieces, and how much of it has left.
+
+    Attributes:
+        name: the path of the file, relative to the folder of all files.
+        rows: the rows of the whole file.
+        size_bytes: the size of the file.
+        batches: the number of batches.
+        last: the label of its youngest piece.
+        is_front: whether its rows are in the front.
+        level: how often its rows were joined with those of other files.
+        batch: the batches that have left, from the older end.
+        row: the rows that have left of the batch after these.
+    """
+
+    name: str
+    rows: int
+    size_bytes: int
+    batches: int
+    last: int
+    is_front: bool
+    level: int = 0
+    batch: int = 0
+    row: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the description as plain JSON values."""
+        return asdict(self)
+
+
+class SliceReader:
+    """The pieces of a file that have not left, from the oldest to the youngest.
+
+    Args:
+        folder: the folder to which names are relative.
+        file: the file.
+        layout: the numbers of a row.
+        place_of: returns the places of identities.
+
+    Attributes:
+        file: the file, with what has left of it so far.
+    """
+
+    def __init__(
+        self, folder: Path, file: SliceFile, layout: Layout, place_of: Callable[[Array], Array]
+    ) -> None:
+        self.file = file
+        self._path = folder / file.name
+        self._layout = layout
+        self._place_of = place_of
+        self._pieces: list[Piece] | None = None
+
+    def pop_before(self, label: int) -> Iterator[Piece]:
+        """Yield the pieces below ``label``, which leave."""
+        if self.file.last < label:
+            for pieces in self._rest():
+                yield from pieces
+            self.file = replace(self.file, batch=self.file.batches, row=0)
+            return
+        while True:
+            if self._pieces is None:
+                self._pieces = self._read(self.file.batch, self.file.row)[::-1]
+            while self._pieces:
+                if self._pieces[-1].label >= label:
+                    return
+                piece = self._pieces.pop()
+                self.file = replace(self.file, row=self.file.row + len(piece.places))
+                yield piece
+            self.file = replace(self.file, batch=self.file.batch + 1, row=0)
+            self._pieces = None
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield all pieces from the oldest to the youngest; they stay."""
+        for pieces in self._rest():
+            yield from pieces
+
+    def reversed(self) -> Iterator[Piece]:
+        """Yield all pieces from the youngest to the oldest; they stay."""
+        for batch in range(self.file.batches - 1, self.file.batch - 1, -1):
+            row = self.file.row if batch == self.file.batch else 0
+            yield from reversed(self._read(batch, row))
+
+    def _rest(self) -> Iterator[list[Piece]]:
+        for batch in range(self.file.batch, self.file.batches):
+            yield self._read(batch, self.file.row if batch == self.file.batch else 0)
+
+    def _read(self, batch: int, row: int) -> list[Piece]:
+        """Return the pieces of a batch, counted from the older end, from ``row`` on.
+
+        Raises:
+            EngineError: the file is missing or unreadable.
+        """
+        number = self.file.batches - 1 - batch if self.file.is_front else batch
+        try:
+            with pa.OSFile(str(self._path)) as source, pa.ipc.open_file(source) as reader:
+                rows = reader.get_batch(number).slice(row)
+        except (OSError, pa.ArrowException) as error:
+            message = (
+                f"cannot read slices of a window in {self._path}: {error};"
+                " executors must share the folder of the job"
+            )
+            raise EngineError(message) from error
+        return list(_pieces(rows, self._layout, self._place_of))
+
+
+class SliceWriter:
+    """A file of pieces that is written batch by batch; pieces of the front youngest first.
+
+    Args:
+        folder: the folder to which names are relative.
+        name: the name of the file, which is created.
+        ids: the identity of the group at each place.
+        is_front: whether pieces come youngest first, with ``younger``.
+        level: see ``SliceFile``.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, ids: Array, *, is_front: bool, level: int = 0
+    ) -> None:
+        self._path = folder / name
+        self._name = name
+        self._ids = ids
+        self._is_front = is_front
+        self._level = level
+        self._waiting: list[Piece] = []
+        self._waiting_rows = 0
+        self._rows = self._batches = 0
+        self._last: int | None = None
+        self._sink: pa.OSFile | None = None
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+
+    def write(self, pieces: Iterable[Piece]) -> None:
+        """Append pieces."""
+        for piece in pieces:
+            self._waiting.append(piece)
+            self._waiting_rows += len(piece.places)
+            if self._last is None or piece.label > self._last:
+                self._last = piece.label
+            if self._waiting_rows >= BATCH_ROWS:
+                self._flush()
+
+    def close(self) -> SliceFile | None:
+        """Complete the file and describe it; None if there was no piece."""
+        if self._waiting:
+            self._flush()
+        if self._writer is None or self._sink is None or self._last is None:
+            return None
+        self._writer.close()
+        self._sink.close()
+        size = self._path.stat().st_size
+        return SliceFile(
+            self._name,
+            self._rows,
+            size,
+            self._batches,
+            self._last,
+            self._is_front,
+            self._level,
+        )
+
+    def _flush(self) -> None:
+        pieces = self._waiting[::-1] if self._is_front else self._waiting
+        batch = _batch(pieces, self._ids)
+        for first in range(0, batch.num_rows, 4 * BATCH_ROWS):
+            self._write(batch, first)
+        self._waiting, self._waiting_rows = [], 0
+
+    def _write(self, batch: pa.RecordBatch, first: int) -> None:
+        part = batch
+        if batch.num_rows > 4 * BATCH_ROWS:
+            # Cut from the end that is written first.
+            end = batch.num_rows - first if self._is_front else first + 4 * BATCH_ROWS
+            start = max(0, end - 4 * BATCH_ROWS) if self._is_front else first
+            part = batch.slice(start, end - start)
+        if self._writer is None:
+            self._sink = pa.OSFile(str(self._path), "wb")
+            self._writer = pa.ipc.new_file(self._sink, part.schema)
+        self._writer.write_batch(part)
+        self._rows += part.num_rows
+        self._batches += 1
+
+
+def number_columns(numbers: Numbers) -> dict[str, pa.Array]:
+    """Return numbers as columns of a file."""
+    columns = {"sums": as_column(numbers.sums)}
+    if numbers.xors.shape[1]:
+        columns["xors"] = as_column(numbers.xors)
+    return columns | {f"s{n}": as_column(values) for n, values in enumerate(numbers.stacked)}
+
+
+def numbers_of(rows: pa.RecordBatch | pa.Table, layout: Layout) -> Numbers:
+    """Return the numbers in columns of a file."""
+    count = rows.num_rows
+    xors = as_array(rows["xors"]) if layout.xored else np.empty((count, 0), np.int64)
+    stacked = [as_array(rows[f"s{n}"]) for n in range(len(layout.stacked))]
+    return Numbers(as_array(rows["sums"]), xors, stacked)
+
+
+def as_column(values: Array) -> pa.Array:
+    """Return an array of integers as a column, of lists if it has two dimensions."""
+    if values.ndim == 1:
+        return pa.array(values)
+    flat = pa.array(np.ascontiguousarray(values).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def as_array(column: pa.Array | pa.ChunkedArray) -> Array:
+    """Return the array that ``as_column`` made a column, writable."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_fixed_size_list(column.type):
+        return np.array(column.to_numpy())
+    values = np.array(column.flatten().to_numpy())
+    return values.reshape(-1, column.type.list_size)
+
+
+def _batch(pieces: list[Piece], ids: Array) -> pa.RecordBatch:
+    numbers = Numbers.joined([piece.numbers for piece in pieces])
+    lengths = [len(piece.places) for piece in pieces]
+    columns = {
+        "label": pa.array(np.repeat(np.array([p.label for p in pieces], np.int64), lengths)),
+        "id": pa.array(ids[np.concatenate([piece.places for piece in pieces])]),
+        **number_columns(numbers),
+    }
+    younger = [piece.younger for piece in pieces if piece.younger is not None]
+    if younger:
+        for number, parts in enumerate(zip(*younger, strict=True)):
+            columns[f"y{number}"] = as_column(np.concatenate(parts))
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _pieces(
+    rows: pa.RecordBatch, layout: Layout, place_of: Callable[[Array], Array]
+) -> Iterator[Piece]:
+    labels = rows["label"].to_numpy()
+    numbers, places = numbers_of(rows, layout), place_of(rows["id"].to_numpy())
+    younger = None
+    if layout.stacked and "y0" in rows.schema.names:
+        younger = [as_array(rows[f"y{n}"]) for n in range(len(layout.stacked))]
+    starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1)).tolist() if len(labels) else []
+    for first, end in zip(starts, [*starts[1:], len(labels)], strict=True):
+        yield Piece(
+            int(labels[first]),
+            places[first:end],
+            numbers.part(first, end),
+            None if younger is None else [each[first:end] for each in younger],
+        )

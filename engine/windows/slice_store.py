@@ -1,0 +1,142 @@
+"""All pieces in the window, oldest first: those of earlier steps in files, those of this one."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gscope.engine.windows.slice_files import SliceReader, SliceWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from gscope.engine.windows.layout import Layout
+    from gscope.engine.windows.live import LiveTable
+    from gscope.engine.windows.pieces import Piece
+    from gscope.engine.windows.slice_files import SliceFile
+
+    Array = NDArray[Any]
+
+FAN = 16
+"""So many files of one level become one of the next, so that no window has many files."""
+
+
+class SliceStore:
+    """The pieces in the window.
+
+    Args:
+        folder: the folder of the files.
+        name: the beginning of the names of new files.
+        files: the files that the steps before left, oldest first.
+        layout: the numbers of a row.
+        ids: the identity of the group at each place.
+        place_of: returns the places of identities.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        files: Sequence[SliceFile],
+        layout: Layout,
+        ids: Array,
+        place_of: Callable[[Array], Array],
+    ) -> None:
+        self._folder = folder
+        self._name = name
+        self._layout = layout
+        self._ids = ids
+        self._place_of = place_of
+        self._written = 0
+        self._readers = deque(map(self._reader, files))
+        self._pieces: deque[Piece] = deque()
+
+    def add(self, piece: Piece) -> None:
+        """Add the youngest piece."""
+        self._pieces.append(piece)
+
+    @property
+    def last(self) -> int:
+        """The label of the youngest piece; there is one."""
+        return self._pieces[-1].label if self._pieces else self._readers[-1].file.last
+
+    def holds_below(self, label: int) -> bool:
+        """Return whether any piece that is older than ``label`` may be left."""
+        return bool(self._readers) or (bool(self._pieces) and self._pieces[0].label < label)
+
+    def is_below(self, label: int) -> bool:
+        """Return whether all pieces are older than ``label``."""
+        return not (self._pieces or self._readers) or self.last < label
+
+    def pop_before(self, label: int) -> Iterator[Piece]:
+        """Yield and forget the pieces that are older than ``label``, oldest first."""
+        while self._readers:
+            reader = self._readers[0]
+            yield from reader.pop_before(label)
+            if reader.file.last >= label:
+                return
+            self._readers.popleft()
+        while self._pieces and self._pieces[0].label < label:
+            yield self._pieces.popleft()
+
+    def clear(self) -> None:
+        """Forget all pieces."""
+        self._readers.clear()
+        self._pieces.clear()
+
+    def flip(self, table: LiveTable) -> None:
+        """Build the front of ``table`` from all pieces; those in files move to a new file."""
+        if not self._readers:
+            for piece in reversed(self._pieces):
+                table.flip(piece)
+            return
+        writer = self._writer("front", is_front=True)
+        for piece in self._from_youngest():
+            table.flip(piece)
+            writer.write([piece])
+        self._pieces.clear()
+        self._readers.clear()
+        if (file := writer.close()) is not None:
+            self._readers.append(self._reader(file))
+
+    def save(self) -> list[SliceFile]:
+        """Write the pieces of this step, and return all files, oldest first."""
+        files = [reader.file for reader in self._readers]
+        front = [piece for piece in self._pieces if piece.younger is not None]
+        back = [piece for piece in self._pieces if piece.younger is None]
+        for pieces, is_front in ((front[::-1], True), (back, False)):
+            writer = self._writer("slices", is_front=is_front)
+            writer.write(pieces)
+            if (file := writer.close()) is not None:
+                files.append(file)
+        return self._joined(files)
+
+    def _joined(self, files: list[SliceFile]) -> list[SliceFile]:
+        """Return ``files``, the last of which are joined if there are many of one level."""
+        last = files[-FAN:]
+        levels = {(file.level, file.is_front) for file in last}
+        if len(last) < FAN or len(levels) > 1 or last[0].is_front:
+            return files
+        writer = self._writer("joined", is_front=False, level=last[0].level + 1)
+        for file in last:
+            writer.write(self._reader(file).pieces())
+        made = writer.close()
+        assert made is not None
+        return self._joined([*files[:-FAN], made])
+
+    def _from_youngest(self) -> Iterator[Piece]:
+        yield from reversed(self._pieces)
+        for reader in reversed(self._readers):
+            yield from reader.reversed()
+
+    def _reader(self, file: SliceFile) -> SliceReader:
+        return SliceReader(self._folder, replace(file), self._layout, self._place_of)
+
+    def _writer(self, kind: str, *, is_front: bool, level: int = 0) -> SliceWriter:
+        self._written += 1
+        name = f"{self._name}{kind}{self._written}.arrow"
+        return SliceWriter(self._folder, name, self._ids, is_front=is_front, level=level)

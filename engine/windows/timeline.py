@@ -1,0 +1,109 @@
+"""Windows by the numbers of slices: which slices a window holds, and which windows a step ends.
+
+A composed slicing has more edges than one window needs. Slices between two neighbouring edges of
+the window itself always come and leave together; they are one piece, labelled by the first number
+that a slice of it can have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gscope.queries.plan.windows.window import SlidingWindow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gscope.engine.watermarks.bounds import Bound
+    from gscope.queries.plan.windows.slicing import Slicing
+    from gscope.queries.plan.windows.window import Window
+
+    Array = NDArray[Any]
+
+_BLOCK = 1024
+"""Bounds of windows are computed for at most this many at once."""
+
+_FAR = 256
+"""Numbers of slices that differ by more are labelled apart, so that a gap costs nothing."""
+
+_NARROW = 1 << 61
+"""Times beyond it are computed with Python's integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The windows of one node on the time axis of its slices.
+
+    Attributes:
+        window: the windows.
+        slicing: the slices; every start and end of a window is an edge of it.
+    """
+
+    window: Window
+    slicing: Slicing
+
+    def labels(self, numbers: Array) -> Array:
+        """Return the label of the piece that holds each slice, given ascending numbers."""
+        made = np.empty(len(numbers), np.int64)
+        cuts = np.flatnonzero(np.diff(numbers) > _FAR) + 1
+        firsts, ends = [0, *cuts.tolist()], [*cuts.tolist(), len(numbers)]
+        for first, end in zip(firsts, ends, strict=True):
+            near = numbers[first:end]
+            if len(near):
+                edges = self._edges(int(near[0]), int(near[-1]))
+                made[first:end] = edges[np.searchsorted(edges, near, "right") - 1]
+        return made
+
+    def first_holding(self, number: int) -> int:
+        """Return the first window that ends behind the slice ``number``."""
+        return self.window.first_ending_after(self.slicing.last_time_before(number + 1))
+
+    def after_last(self, high: Bound) -> Bound:
+        """Return the first window that is incomplete while slices from ``high`` on may grow."""
+        return self.first_holding(int(high)) if math.isfinite(high) else high
+
+    def bounds(self, first: int, end: Bound) -> Iterator[tuple[int, int, int]]:
+        """Yield windows from ``first`` below ``end``, each with its first slice and that behind."""
+        size = 8
+        while first < end:
+            block = int(min(size, end - first))
+            size = min(2 * size, _BLOCK)
+            starts, ends = (self._numbers(times).tolist() for times in self._times(first, block))
+            yield from zip(range(first, first + block), starts, ends, strict=True)
+            first += block
+
+    def _edges(self, least: int, greatest: int) -> Array:
+        """Return the numbers at the edges of windows around two slices, ascending."""
+        slicing, window = self.slicing, self.window
+        since = slicing.last_time_before(least + 1)
+        until = slicing.last_time_before(greatest + 1)
+        ending = window.first_ending_after(since) - 1, window.first_ending_after(until)
+        starting = window.last_starting_by(since) - 1, window.last_starting_by(until) + 1
+        _, ends = self._times(ending[0], ending[1] - ending[0] + 1)
+        starts, _ = self._times(starting[0], starting[1] - starting[0] + 1)
+        times = np.concatenate([starts, ends])
+        return np.unique(self._numbers(times)).astype(np.int64)
+
+    def _numbers(self, times: Array) -> Array:
+        """Return the numbers of the slices that hold ``times``."""
+        numbers = np.zeros_like(times)
+        for period, shift in self.slicing.edges:
+            numbers += (times + shift) // period
+        return numbers
+
+    def _times(self, first: int, count: int) -> tuple[Array, Array]:
+        """Return the starts and the ends of ``count`` windows."""
+        window = self.window
+        extremes = (window.start(first), window.end(first + count))
+        kind = np.int64 if max(map(abs, extremes)) < _NARROW else np.object_
+        if isinstance(window, SlidingWindow):
+            ends = (np.arange(count).astype(kind) + first) * window.slide
+            return ends - window.range, ends
+        ends = np.array([window.end(first - 1 + each) for each in range(count + 1)], kind)
+        return ends[:-1], ends[1:]
