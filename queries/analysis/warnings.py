@@ -23,7 +23,7 @@ from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.gsql.node import walk
 from gscope.queries.gsql.nodes import BinaryOperator, LiteralKind
 from gscope.queries.gsql.printer import print_body
-from gscope.queries.plan.logical import Filter, GroupBy, Project
+from gscope.queries.plan.logical import Filter, GroupBy, Project, WindowGroupBy
 from gscope.queries.plan.whole_input import written_keys
 
 if TYPE_CHECKING:
@@ -220,21 +220,25 @@ def _on_order(written: nodes.Select, root: Node) -> Iterator[GsqlError]:
     node = root
     while isinstance(node, Project | Filter):
         node = node.input
-    if place is None or not isinstance(node, GroupBy):
+    if place is None:
         return
-    keys = written_keys(node.keys, node.epoch)
-    if [key.name for key in keys] != [node.epoch]:
+    if isinstance(node, WindowGroupBy) and not node.keys:
+        epoch, epochs = "window", "windows"
+    elif isinstance(node, GroupBy) and _is_keyed_by_epoch(node):
+        epoch, epochs = f"epoch {node.epoch}", "epochs"
+    else:
         return
     inner = print_body(replace(written, order_by=(), limit=None))
     clauses = print_body(written)[len(inner) :].strip()
     clauses = " ".join(clauses.split())
-    message = (
-        f"each epoch {node.epoch} has one row, so ORDER BY and LIMIT leave all rows as they are"
-    )
-    remedy = (
-        f"to order all epochs write SELECT * FROM ({' '.join(inner.split())}) AS epochs {clauses}"
-    )
-    yield GsqlError(message, position=place, remedy=remedy)
+    message = f"each {epoch} has one row, so ORDER BY and LIMIT leave all rows as they are"
+    whole = f"SELECT * FROM ({' '.join(inner.split())}) AS {epochs} {clauses}"
+    yield GsqlError(message, position=place, remedy=f"to order all {epochs} write {whole}")
+
+
+def _is_keyed_by_epoch(group: GroupBy) -> bool:
+    keys = written_keys(group.keys, group.epoch)
+    return [key.name for key in keys] == [group.epoch]
 
 
 def _order_position(written: nodes.Select) -> Position | None:

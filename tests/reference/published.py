@@ -171,12 +171,40 @@ def hostname_counts(packets: list[Packet]) -> list[Packet]:
     return group(hostnames(packets), by("tb", "hostheader"), {"cnt": COUNT})
 
 
+def snort_windows(packets: list[Packet]) -> list[list[Packet]]:
+    """The connection attempts of the last 18 seconds, every 15 seconds."""
+    attempts = [p for p in tcp(packets) if p.get("SYN") == 1 and p["ACK"] == 0]
+    ends = {p["time"] + later for p in attempts for later in range(1, 19)}
+    return [
+        [p for p in attempts if end - 18 <= p["time"] < end]
+        for end in sorted(ends)
+        if end % 15 == 0
+    ]
+
+
+def snort_all(packets: list[Packet]) -> list[Packet]:
+    return [{"cnt": len(window)} for window in snort_windows(packets)]
+
+
+def snort_sources(packets: list[Packet]) -> list[Packet]:
+    return [
+        row
+        for window in snort_windows(packets)
+        for row in group(window, by("srcIP"), {"cnt": COUNT})
+    ]
+
+
 PUBLISHED_REFERENCES: dict[str, dict[str, Reference]] = {
     "published_merges": {
         "both_ways": Reference(
             ("time", "timestamp", "interface", "srcIP", "sequence_number", "flags", "len"), tcp
         ),
         "timed": Reference(("time", "timestamp", "srcIP", "destIP", "len"), union_filtered),
+    },
+    "snort_windows": {
+        "snort_all": Reference(("cnt",), snort_all),
+        "snort_paned": Reference(("cnt",), snort_all),
+        "snort_sources": Reference(("srcIP", "cnt"), snort_sources),
     },
     "pair_len": {"pair_len": Reference(("time", "srcIP", "destIP", "both"), pair_len)},
     "syn_ack_delay": {"syn_ack_delay": Reference(("tb", *FOUR, "rtt"), syn_ack_delay)},

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gscope.errors import Position
     from gscope.queries.analysis.typing.parameters import Substitutes
     from gscope.queries.analysis.windows.ordering_column import OrderingColumn
+    from gscope.queries.expressions.expressions import Literal
     from gscope.queries.plan.logical import WindowGroupBy
     from gscope.queries.plan.windows.window import Window
 
@@ -109,7 +110,7 @@ def _length(
     extent: nodes.Extent, what: str, column: OrderingColumn, substitutes: Substitutes
 ) -> int:
     """Return a length in the unit of the column."""
-    value = substitutes.constant(extent)
+    value = _constant(extent, substitutes)
     length, is_time = value.value, value.type is GsqlType.INTERVAL
     if value.type is GsqlType.STRING and value.value is not None:
         text = text_of(value).strip()
@@ -130,6 +131,16 @@ def _length(
     if found > MAX_LENGTH:
         raise _too_long(what, extent.position)
     return found
+
+
+def _constant(extent: nodes.Extent, substitutes: Substitutes) -> Literal:
+    """Return the value of a length; a name in quotes is a parameter, else an entry of DEFINE."""
+    owner = substitutes.query
+    if isinstance(extent, nodes.ParameterReference) and owner is not None:
+        is_declared = any(entry.name == extent.name for entry in owner.params)
+        if not is_declared and any(entry.name == extent.name for entry in owner.define):
+            return substitutes.definition(nodes.Definition(extent.name, position=extent.position))
+    return substitutes.constant(extent)
 
 
 def _in_unit(

@@ -82,6 +82,17 @@ def test_order_by_over_one_row_an_epoch_is_reported_with_what_to_write() -> None
     assert warnings(f"{keys} ORDER BY n DESC LIMIT 1") == ()
 
 
+def test_order_by_over_one_row_a_window_is_reported_with_what_to_write() -> None:
+    window = "FROM IP [RANGE '1 min']"
+    (found,) = warnings(f"SELECT window_end, count(*) AS n {window} ORDER BY n DESC LIMIT 1")
+    assert "each window has one row" in found
+    better = found.split("write ")[1]
+    assert better.endswith(") AS windows ORDER BY n DESC LIMIT 1")
+    assert warnings(better) == ()
+    assert warnings(f"SELECT count(*) AS n {window} GROUP BY srcIP ORDER BY n LIMIT 1") == ()
+    assert warnings(f"SELECT count(*) AS n {window} ORDER BY window_end") == ()
+
+
 def test_the_library_and_the_one_liners_are_without_warnings() -> None:
     for name, path in library_files().items():
         assert warnings(path.read_text(encoding="utf-8"), f"{name}.gsql") == ()

@@ -12,6 +12,7 @@ from gscope.queries.catalog.protocols import PROTOCOLS
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.library.description import GROUPS, describe
 from gscope.queries.library.search import LibraryQuery, library_queries
+from gscope.queries.plan.row_order import visible
 
 QUERIES = library_queries()
 INTERFACES = ("main0", "main1", "control", "interface1", "interface2", "b", "c")
@@ -62,7 +63,7 @@ def test_every_column_of_the_answer_is_described_and_none_more(query: LibraryQue
     program = compile_queries([QueryText(query.text, f"{query.name}.gsql")], context).program
     (result,) = [name for name, _ in program.results if name == query.name.rpartition("/")[2]]
     described = query.description.columns
-    columns = list(program.schema(result).names)
+    columns = list(visible(program.schema(result)).names)
     if "*" in described:
         assert set(columns) <= {field.name for field in PROTOCOLS["TCP"].fields}
         assert list(described) == ["*"]
