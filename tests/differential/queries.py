@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from random import Random
 from typing import TYPE_CHECKING
 
 from tests.differential.calls import OF_PACKETS, PLAIN, RUNNING, calls
@@ -33,6 +32,7 @@ from tests.differential.traffic import Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from random import Random
 
     from tests.differential.evaluate import Reference
     from tests.differential.syntax import Readable, Source

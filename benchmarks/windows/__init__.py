@@ -1,0 +1,1 @@
+"""Sliding windows: tuples shipped (S1), time (S2), and cost by overlap."""
