@@ -13,6 +13,7 @@ from gscope.queries.plan.rules.optimize import optimize
 from gscope.queries.plan.split.share import share
 from gscope.queries.plan.split.split import split
 from gscope.queries.plan.trees import scans
+from gscope.queries.plan.windows.window_plan import WindowPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +46,7 @@ class CompileContext:
         is_interleaved: whether that also holds for the rows of several results together.
         is_resumable: whether a run may be killed and resumed, so that rows that delivery holds
             would be lost.
+        windows: how windows are computed.
     """
 
     interfaces: tuple[str, ...]
@@ -55,6 +57,7 @@ class CompileContext:
     is_repeatable: bool = False
     is_interleaved: bool = False
     is_resumable: bool = False
+    windows: WindowPlan = WindowPlan.PAIRED
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,12 @@ def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Comp
 
 def _compiled(plan: LogicalPlan, results: tuple[str, ...], context: CompileContext) -> Compiled:
     stages = [("plan", plan), *optimize(plan)]
-    program = split(stages[-1][1], results, delivers_in_order=not context.is_resumable)
+    program = split(
+        stages[-1][1],
+        results,
+        delivers_in_order=not context.is_resumable,
+        windows=context.windows,
+    )
     return Compiled(tuple(stages), share(program))
 
 

@@ -16,7 +16,7 @@ from gscope.cli.completion import candidates
 from gscope.cli.config.quantities import parse_count, parse_size
 from gscope.cli.config.saving import save_request
 from gscope.cli.config.settings import FOLDER, SETTINGS, USER
-from gscope.cli.session.request import QueryRequest
+from gscope.cli.session.request import WINDOW_PLANS, QueryRequest
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,6 +93,14 @@ _DELIVERED = option(
     help="Deliver only the results of the named queries. May be repeated. Default: the results that"
     " no other query reads, and those of external queries.",
 )
+_WINDOW_PLAN = option(
+    "--window-plan",
+    heading="Queries",
+    type=click.Choice(WINDOW_PLANS),
+    default=WINDOW_PLANS[0],
+    hidden=True,
+    help="How windows are computed; the answers are the same. For experiments.",
+)
 _USER_CODE = option(
     "--udf",
     heading="Queries",
@@ -111,15 +119,20 @@ def _requested(
     delivered: tuple[str, ...] = (),
     parameters: tuple[str, ...] = (),
     named: tuple[str, ...] = (),
+    window_plan: str = WINDOW_PLANS[0],
 ) -> QueryRequest:
     """Return the request of a command; ``named`` are queries given as arguments."""
-    return QueryRequest((*named, *queries), expressions, delivered, parameters)
+    return QueryRequest((*named, *queries), expressions, delivered, parameters, window_plan)
 
 
-with_queries = option_group("request", _requested, _QUERIES, _EXPRESSIONS, _PARAMETERS, _DELIVERED)
+with_queries = option_group(
+    "request", _requested, _QUERIES, _EXPRESSIONS, _PARAMETERS, _DELIVERED, _WINDOW_PLAN
+)
 """``-q``, ``-e``, ``--param``, ``--deliver``, and an argument ``named``: what to run."""
 
-with_texts_to_deliver = option_group("request", _requested, _EXPRESSIONS, _PARAMETERS, _DELIVERED)
+with_texts_to_deliver = option_group(
+    "request", _requested, _EXPRESSIONS, _PARAMETERS, _DELIVERED, _WINDOW_PLAN
+)
 """``-e``, ``--param``, ``--deliver``, and an argument ``queries``: what would be run."""
 
 with_texts = option_group(

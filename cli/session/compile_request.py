@@ -13,6 +13,7 @@ from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.did_you_mean import suggestion
 from gscope.queries.library.files import closest_query, library_files
 from gscope.queries.os_errors import os_reason
+from gscope.queries.plan.windows.window_plan import WindowPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,6 +62,7 @@ def compile_request(
         is_repeatable=is_repeatable,
         is_interleaved=is_interleaved,
         is_resumable=is_resumable,
+        windows=WindowPlan(request.window_plan),
     )
     compiled = compile_queries(texts, context)
     return replace(compiled, program=replace(compiled.program, user_files=files))

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from gscope.capture.settings import InterfaceSettings
 
+WINDOW_PLANS = ("paired", "paned", "unshared", "superquery")
+"""The names of all plans of windows, the default first."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
@@ -27,12 +30,14 @@ class QueryRequest:
         expressions: query texts.
         delivered: names of the results to deliver; () for the default ones.
         parameters: ``NAME=VALUE`` for PARAM entries.
+        window_plan: how windows are computed: the name of a ``WindowPlan``.
     """
 
     queries: Sequence[str] = ()
     expressions: Sequence[str] = ()
     delivered: Sequence[str] = ()
     parameters: Sequence[str] = ()
+    window_plan: str = WINDOW_PLANS[0]
 
     def ensure_some(self, how: str = " with -q") -> None:
         """Refuse a request without a query.
