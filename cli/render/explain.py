@@ -189,7 +189,7 @@ def _slices(program: Program, lfta: Lfta) -> dict[str, Any]:
     return {
         "slices": costs.slices,
         "shared by": list(costs.queries) if len(costs.queries) > 1 else [],
-        "cost": costs.lines(),
+        "cost": costs.text,
     }
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.gsql.literals import write_interval
 from gscope.queries.plan.program import StreamInput, WindowNode
+from gscope.queries.plan.windows.slicing import Slicing
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
 if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta, Program
-    from gscope.queries.plan.windows.slicing import Slicing
     from gscope.queries.plan.windows.window import Window
 
 _MOST_LENGTHS = 24
@@ -68,6 +68,7 @@ class SliceCosts:
         slices: the lengths of the slices in turn.
         edges: the slices in a second (β), or in a unit of the ordering column.
         windows: the windows of all queries in the same time (Σ 1/s).
+        alone: the slices of all queries in the same time if each had its own.
         per: the time.
     """
 
@@ -75,19 +76,18 @@ class SliceCosts:
     slices: str
     edges: Fraction
     windows: Fraction
+    alone: Fraction
     per: str
 
-    def lines(self) -> list[str]:
-        """Return the costs as phrases."""
-        return [
-            f"β = {_rate(self.edges)} slices, Σ 1/s = {_rate(self.windows)} windows {self.per}",
-            "partial groups leave by slices: "
-            + (
-                "fewer rows than one for each window and group"
-                if self.edges < self.windows
-                else "fewer rows than one for each window and group if short slices have fewer groups"
-            ),
-        ]
+    @property
+    def text(self) -> str:
+        """The rates of slices and windows, beside each other."""
+        text = (
+            f"β = {_rate(self.edges)} slices {self.per} for Σ 1/s = {_rate(self.windows)} windows"
+        )
+        if len(self.queries) > 1:
+            text += f", unshared {_rate(self.alone)} slices"
+        return text
 
 
 def slice_costs(program: Program, lfta: Lfta) -> SliceCosts | None:
@@ -105,11 +105,13 @@ def slice_costs(program: Program, lfta: Lfta) -> SliceCosts | None:
     edges = slicing.rate if lengths is None else Fraction(len(lengths), slicing.period)
     scale = Fraction(1 if unit_ns is None else Fraction(_SECOND_NS, unit_ns))
     windows = sum((_windows_in_unit(node.window) for node in nodes), Fraction(0))
+    alone = sum((Slicing.of([node.window]).rate for node in nodes), Fraction(0))
     return SliceCosts(
         queries=tuple(node.query for node in nodes),
         slices=show_slices(slicing, unit_ns),
         edges=edges * scale,
         windows=windows * scale,
+        alone=alone * scale,
         per="for each unit" if unit_ns is None else "a second",
     )
 

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 MAX_EDGES = 64
 """Edges of a class, so that no query set makes the slice's number arbitrarily expensive."""
 
+MAX_REFINEMENT = 64
+"""How many times as many slices a window may get by sharing as it has alone.
+
+A window of a day would otherwise wait for 86,400 slices because of one that slides by a second.
+"""
+
 _TIME_NS = PacketField("time_ns", GsqlType.INT, is_nullable=False)
+_CLOCK = (PacketField("time", GsqlType.INT, is_nullable=False), _TIME_NS)
+"""The clock of packets in seconds and in nanoseconds; any other term is a unit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +62,15 @@ class SliceClass:
 
 def slice_classes(
     windows: Iterable[tuple[Site, WindowGroupBy]], plan: WindowPlan
-) -> dict[WindowGroupBy, SliceClass]:
-    """Return the class of each window.
+) -> list[SliceClass]:
+    """Return the classes of windows, each of them in one class.
 
     Args:
         windows: the windows that LFTAs can fold, each with the site of its LFTA.
         plan: which of them share.
     """
     classes: list[_OpenClass] = []
-    found: dict[WindowGroupBy, _OpenClass] = {}
+    found: set[WindowGroupBy] = set()
     for site, group in windows:
         if group in found:
             continue
@@ -75,9 +83,8 @@ def slice_classes(
             home = _OpenClass(groups, [])
             classes.append(home)
         home.members.append(group)
-        found[group] = home
-    closed = {id(each): each.closed(plan) for each in classes}
-    return {group: closed[id(home)] for group, home in found.items()}
+        found.add(group)
+    return [each.closed(plan) for each in classes]
 
 
 def _low_groups(site: Site, group: WindowGroupBy) -> object:
@@ -89,14 +96,13 @@ def _low_groups(site: Site, group: WindowGroupBy) -> object:
         entry = AGGREGATES[call.function]
         if entry.joins_key:
             border.ship(entry.joined(call.arguments))
-    is_packet_clock = group.unit_ns is not None
     return (
         site.protocol,
         site.interfaces,
         site.predicate,
         frozenset(border.shipped),
         border.has_interface,
-        is_packet_clock or group.on,
+        group.on in _CLOCK or group.on,
     )
 
 
@@ -113,13 +119,18 @@ class _OpenClass:
     members: list[WindowGroupBy]
 
     def admits(self, group: WindowGroupBy, plan: WindowPlan) -> bool:
-        """Return whether the slices of the class with ``group`` still have a number.
+        """Return whether the slices of the class with ``group`` suit each of its windows.
 
-        It must not exceed 64 bits: with at most one edge in each nanosecond it is below the time.
+        Their number must not exceed 64 bits: with at most one edge in each nanosecond it is about
+        the time, or below.
         """
         closed = _closed([*self.members, group], plan)
+        rate = closed.slicing.rate
         is_fine = closed.unit_ns in (None, 1)
-        return len(closed.slicing.edges) <= MAX_EDGES and not (is_fine and closed.slicing.rate > 1)
+        if len(closed.slicing.edges) > MAX_EDGES or (is_fine and rate > 1):
+            return False
+        alone = (plan.slicing([closed.window(member)]).rate for member in closed.members)
+        return rate <= MAX_REFINEMENT * min(alone)
 
     def closed(self, plan: WindowPlan) -> SliceClass:
         """Return the class."""

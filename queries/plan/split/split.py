@@ -62,8 +62,8 @@ from gscope.queries.plan.split.joins import (
     watchlist_join_node,
 )
 from gscope.queries.plan.split.layers import Grouping, Layers, Site, all_columns, take_apart
-from gscope.queries.plan.split.slice_classes import SliceClass, slice_classes
-from gscope.queries.plan.split.windows import can_slice_low, ship_rows, slice_low, window_stream
+from gscope.queries.plan.split.slice_classes import slice_classes
+from gscope.queries.plan.split.windows import LowSlices, can_slice_low, ship_rows, window_stream
 from gscope.queries.plan.trees import by_name, conjunction, conjuncts, nodes_of, scans
 from gscope.queries.plan.whole_input import is_global
 from gscope.queries.plan.windows.window_plan import WindowPlan
@@ -101,7 +101,7 @@ def split(
     queries = [query for query in plan.queries if query.name in needed]
     schemas = mark_payloads(plan)
     units = clock_units(plan)
-    cut.find_classes(queries)
+    cut.find_slices(queries)
     for query in queries:
         cut.add(query)
     return Program(
@@ -145,7 +145,7 @@ class _Split:
         read: the queries that other queries read.
         ordered: the results whose order is not left to delivery.
         windows: how windows are computed.
-        classes: the windows whose slices LFTAs fold, each with its class.
+        slices: the windows whose slices LFTAs fold, each with the slices of its class.
     """
 
     lftas: list[Lfta] = field(default_factory=list)
@@ -156,7 +156,7 @@ class _Split:
     read: Collection[str] = ()
     ordered: Collection[str] = ()
     windows: WindowPlan = WindowPlan.PAIRED
-    classes: dict[WindowGroupBy, SliceClass] = field(default_factory=dict)
+    slices: dict[WindowGroupBy, LowSlices] = field(default_factory=dict)
 
     def add(self, query: LogicalQuery) -> None:
         if query.order is not None and self._needs_top(query, query.order):
@@ -212,9 +212,9 @@ class _Split:
             return
         made: tuple[Lfta, HftaNode]
         if isinstance(group, WindowGroupBy):
-            shared = self.classes.get(group)
-            if shared is not None:
-                made = slice_low(site, layers, group, shared)
+            slices = self.slices.get(group)
+            if slices is not None:
+                made = slices.split(site, layers, group)
             else:
                 made = ship_rows(site, layers, group, high, self.windows)
         elif not high and can_group_low(group):
@@ -225,7 +225,7 @@ class _Split:
         self.lftas.append(lfta)
         self.nodes.append(node)
 
-    def find_classes(self, queries: Sequence[LogicalQuery]) -> None:
+    def find_slices(self, queries: Sequence[LogicalQuery]) -> None:
         """Find the windows over packets that LFTAs can fold, and the classes that share one."""
         if self.windows is WindowPlan.SUPERQUERY:
             return
@@ -239,7 +239,9 @@ class _Split:
                 site, high = self._site(query, layers, layers.leaf)
                 if not high and can_slice_low(node):
                     found.append((site, node))
-        self.classes = slice_classes(found, self.windows)
+        for shared in slice_classes(found, self.windows):
+            slices = LowSlices.of(shared)
+            self.slices |= dict.fromkeys(shared.members, slices)
 
     def _site(
         self, query: LogicalQuery, layers: Layers, scan: Scan

@@ -51,51 +51,93 @@ def _is_interface(expression: Expression) -> bool:
     return isinstance(expression, PacketField) and expression.name == INTERFACE
 
 
-def slice_low(
-    site: Site, layers: Layers, group: WindowGroupBy, shared: SliceClass
-) -> tuple[Lfta, WindowNode]:
-    """Return an LFTA that folds the slices of a class, and the node of one of its windows."""
-    border = Border()
-    number = border.ship(shared.slicing.expression(shared.on), SLICE)
-    # Keys first, so that no partial takes the name of one.
-    keys = [
-        tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in member.keys)
-        for member in shared.members
-    ]
-    partials = Partials(border)
-    aggregates = [tuple(map(partials.add, member.aggregates)) for member in shared.members]
-    place = shared.members.index(group)
-    lfta = site.lfta(
-        keys=border.columns,
-        epoch=number.name,
-        partials=tuple(partials.made),
-        schema=Schema(
-            (
-                *map(column_schema, border.columns),
-                *(ColumnSchema(p.name, p.type, p.is_nullable) for p in partials.made),
-            )
-        ),
-        has_interface_column=border.has_interface,
-    )
-    low_keys = [
-        Column(c.name, c.type, c.is_nullable)
-        for c in lfta.stream_schema.columns
-        if c.name != SLICE and c.name not in {p.name for p in partials.made}
-    ]
-    final = _FinalHalf(
-        window=shared.window(group),
-        unit_ns=shared.unit_ns,
-        slices=Slices(
-            slicing=shared.slicing,
-            number=number,
-            keys=tuple(NamedExpression(key.name, key) for key in low_keys),
-            partials=tuple(_merged(partial) for partial in partials.made),
+@dataclass(frozen=True, slots=True)
+class LowSlices:
+    """The slices of a class as its LFTA folds them, and what each member makes of them.
+
+    Attributes:
+        shared: the class.
+        columns: the keys of the LFTA, the slice's number first.
+        schema: the columns of its output.
+        partials: the partials of all members.
+        has_interface: whether a member groups by interface.
+        keys: for each member its group-by terms, over the output.
+        aggregates: for each member the final halves of its aggregates.
+    """
+
+    shared: SliceClass
+    columns: tuple[NamedExpression, ...]
+    schema: Schema
+    partials: tuple[Partial, ...]
+    has_interface: bool
+    keys: tuple[tuple[NamedExpression, ...], ...]
+    aggregates: tuple[tuple[Aggregate, ...], ...]
+
+    @classmethod
+    def of(cls, shared: SliceClass) -> LowSlices:
+        """Return the slices of a class."""
+        border = Border()
+        border.ship(shared.slicing.expression(shared.on), SLICE)
+        # Keys first, so that no partial takes the name of one.
+        keys = tuple(
+            tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in member.keys)
+            for member in shared.members
+        )
+        partials = Partials(border)
+        aggregates = tuple(tuple(map(partials.add, member.aggregates)) for member in shared.members)
+        schema = (
+            *map(column_schema, border.columns),
+            *(ColumnSchema(p.name, p.type, p.is_nullable) for p in partials.made),
+        )
+        return cls(
+            shared,
+            border.columns,
+            Schema(schema),
+            tuple(partials.made),
+            border.has_interface,
+            keys,
+            aggregates,
+        )
+
+    def split(self, site: Site, layers: Layers, group: WindowGroupBy) -> tuple[Lfta, WindowNode]:
+        """Return the LFTA of the class and the node of one of its members."""
+        place = self.shared.members.index(group)
+        lfta = site.lfta(
+            keys=self.columns,
+            epoch=SLICE,
+            partials=self.partials,
+            schema=self.schema,
+            has_interface_column=self.has_interface,
+        )
+        own = {name for aggregate in self.aggregates[place] for name in aggregate.partials}
+        of_partials = {partial.name for partial in self.partials}
+        slices = Slices(
+            slicing=self.shared.slicing,
+            number=_column(self.schema[SLICE]),
+            keys=tuple(
+                NamedExpression(c.name, _column(c))
+                for c in lfta.stream_schema.columns
+                if c.name != SLICE and c.name not in of_partials
+            ),
+            partials=tuple(
+                replace(p, argument=_column(self.schema[p.name]))
+                for p in self.partials
+                if p.name in own
+            ),
             is_merged=True,
-        ),
-        keys=keys[place],
-        aggregates=aggregates[place],
-    )
-    return lfta, final.node(site.query, layers, group, StreamInput(lfta.name))
+        )
+        final = _FinalHalf(
+            window=self.shared.window(group),
+            unit_ns=self.shared.unit_ns,
+            slices=slices,
+            keys=self.keys[place],
+            aggregates=self.aggregates[place],
+        )
+        return lfta, final.node(site.query, layers, group, StreamInput(lfta.name))
+
+
+def _column(schema: ColumnSchema) -> Column:
+    return Column(schema.name, schema.type, schema.is_nullable)
 
 
 def ship_rows(
@@ -175,12 +217,6 @@ def can_slice(call: AggregateCall) -> bool:
         return True
     is_text = all(a.type is GsqlType.STRING for a in call.arguments[:1])
     return entry.joins_key and is_text and entry.fits(call.arguments)
-
-
-def _merged(partial: Partial) -> Partial:
-    """Return the partial that merges those that an LFTA has folded."""
-    column = Column(partial.name, partial.type, partial.is_nullable)
-    return replace(partial, argument=column)
 
 
 @dataclass(frozen=True, slots=True)

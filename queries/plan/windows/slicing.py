@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from itertools import pairwise
 from math import gcd, lcm
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.windows.window import RepeatedSlices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.windows.window import SlidingWindow, Window
@@ -65,10 +64,7 @@ class Slicing:
 
     def expression(self, time: Expression) -> Expression:
         """Return ``number`` of an INT expression, of LFTA-safe monotone functions."""
-        return reduce(
-            lambda left, right: call("add_int", left, right),
-            (_quotient(time, period, shift) for period, shift in self.edges),
-        )
+        return _sum([_quotient(time, period, shift) for period, shift in self.edges])
 
     def last_time_before(self, number: int) -> int:
         """Return the greatest time whose slice has a number below ``number``."""
@@ -143,6 +139,14 @@ def _without_repeated(edges: set[tuple[int, int]]) -> tuple[tuple[int, int], ...
             for other, other_shift in edges
         )
     )
+
+
+def _sum(terms: Sequence[Expression]) -> Expression:
+    """Return the sum of ``terms`` as a tree of little depth, which is cheap to analyze."""
+    if len(terms) == 1:
+        return terms[0]
+    half = (len(terms) + 1) // 2
+    return call("add_int", _sum(terms[:half]), _sum(terms[half:]))
 
 
 def _quotient(time: Expression, period: int, shift: int) -> Expression:
