@@ -28,7 +28,6 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
     WatchlistJoinNode,
-    WindowNode,
 )
 from gscope.queries.plan.row_order import visible
 from gscope.queries.plan.show_expressions import show, show_equalities, show_named, show_of_sides
@@ -39,6 +38,7 @@ from gscope.queries.plan.split.kernel_filter import (
     show_condition,
 )
 from gscope.queries.plan.whole_input import unites_whole_inputs
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

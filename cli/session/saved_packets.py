@@ -24,8 +24,8 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
     WatchlistJoinNode,
-    WindowNode,
 )
+from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.run_folder.layout import SAVED_GROUPS_FILE, SAVED_PACKETS_FILE
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from gscope.engine.watermarks.ports import batch_span, extents_span
 from gscope.engine.watermarks.release import EpochRange, Side
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import WindowNode
+from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import SLICE, WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from gscope.queries.plan.program import (
     QueryInput,
     RunningNode,
     TopNode,
-    WindowNode,
 )
 from gscope.queries.plan.whole_input import is_whole_input
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

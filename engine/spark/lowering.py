@@ -28,8 +28,8 @@ from gscope.queries.plan.program import (
     SelectionNode,
     TopNode,
     WatchlistJoinNode,
-    WindowNode,
 )
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gscope.errors import EngineError
-from gscope.queries.plan.program import WindowNode
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -39,9 +39,9 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
     WatchlistJoinNode,
-    WindowNode,
     node_inputs,
 )
+from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
 
 if TYPE_CHECKING:

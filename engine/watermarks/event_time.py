@@ -18,10 +18,10 @@ from gscope.queries.plan.program import (
     RunningNode,
     StreamInput,
     TopNode,
-    WindowNode,
     node_inputs,
 )
 from gscope.queries.plan.trees import by_name, map_expression
+from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import WINDOW_END
 
 if TYPE_CHECKING:

@@ -239,7 +239,7 @@ def _classes() -> dict[str, type[Any]]:
     from gscope.queries.catalog.user_functions import files as user_files
     from gscope.queries.expressions import expressions, schema, types
     from gscope.queries.gsql import input_nodes
-    from gscope.queries.plan import logical, program, row_order
+    from gscope.queries.plan import logical, program, row_order, window_node
     from gscope.queries.plan.windows import slicing, window
 
     modules = (
@@ -251,6 +251,7 @@ def _classes() -> dict[str, type[Any]]:
         user_files,
         input_nodes,
         row_order,
+        window_node,
         slicing,
         window,
         logical,

@@ -66,7 +66,7 @@ queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
 queries/analysis: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/plan queries/plan/rules queries/plan/windows queries/analysis/typing
     queries/analysis/names queries/analysis/windows queries/analysis/groups queries/analysis/joins
-queries/compile.py: queries/gsql queries/plan queries/plan/rules queries/plan/split
+queries/compile.py: queries/gsql queries/plan/windows queries/plan queries/plan/rules queries/plan/split
     queries/analysis
 capture/heartbeats:
 capture: capture/heartbeats
@@ -145,9 +145,9 @@ engine queries: queries queries/gsql queries/expressions queries/streams queries
     queries/analysis/typing
 cli queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
-    queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan
-    queries/plan/explain queries/plan/split queries/analysis/typing queries/analysis/names
-    queries/compile.py
+    queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows
+    queries/plan queries/plan/explain queries/plan/split queries/analysis/typing
+    queries/analysis/names queries/compile.py
 cli capture: capture/heartbeats capture capture/packet capture/confinement
     capture/sources/af_packet capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.program import WindowNode
+    from gscope.queries.plan.window_node import WindowNode
     from gscope.queries.plan.windows.window import RepeatedSlices
 
 _FIRST, _LAST, _WINDOW = "$first", "$last", "$window"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gscope.engine.windows.assembly import WindowEnd
-    from gscope.queries.plan.program import WindowNode
+    from gscope.queries.plan.window_node import WindowNode
 
     Array = NDArray[Any]
 

@@ -33,7 +33,7 @@ from gscope.engine.windows.saved import read_saved, write_saved
 from gscope.engine.windows.timeline import Timeline
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import WindowNode
+from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.streams.messages import Extent
 

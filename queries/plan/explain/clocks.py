@@ -15,8 +15,8 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
     WatchlistJoinNode,
-    WindowNode,
 )
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
@@ -40,7 +40,7 @@ def _epochs(node: HftaNode) -> tuple[Expression, ...]:
         case AggregationNode() | RunningNode():
             return (next(key.expression for key in node.keys if key.name == node.epoch),)
         case WindowNode():
-            return (_slice_or_time(node),)
+            return (node.epoch_expression,)
         case JoinNode():
             return node.epochs
         case MergeNode():
@@ -81,19 +81,11 @@ def _rest_on_declaration(program: Program, epochs: list[tuple[HftaNode, Expressi
 def _below_keys(node: HftaNode, expression: Expression) -> Expression:
     """Return an output expression over groups in terms of the node's input, the epoch only."""
     if isinstance(node, WindowNode):
-        return _slice_or_time(node)
+        return node.epoch_expression
     if isinstance(node, AggregationNode | RunningNode):
         names = {part.name for part in walk(expression) if isinstance(part, Column)}
         return next((k.expression for k in node.keys if k.name in names), expression)
     return expression
-
-
-def _slice_or_time(node: WindowNode) -> Expression:
-    """Return what closes windows, over input columns: the slice's number, or the time itself."""
-    if node.on is not None:
-        return node.on
-    assert node.slices is not None
-    return node.slices.number
 
 
 def _node(program: Program, query: str) -> HftaNode:

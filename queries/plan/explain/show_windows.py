@@ -7,7 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from gscope.queries.gsql.literals import write_interval
-from gscope.queries.plan.program import StreamInput, WindowNode
+from gscope.queries.plan.program import (
+    StreamInput,
+)
+from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.slicing import Slicing
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 

@@ -17,10 +17,10 @@ from gscope.queries.plan.program import (
     SelectionNode,
     TopNode,
     WatchlistJoinNode,
-    WindowNode,
 )
 from gscope.queries.plan.show_expressions import show, show_of_sides
 from gscope.queries.plan.whole_input import is_whole_input, unites_whole_inputs
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.types import GsqlType

@@ -21,12 +21,16 @@ from gscope.queries.expressions.expressions import (
 )
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import Partial, Slices, StreamInput, WindowNode
+from gscope.queries.plan.program import (
+    Partial,
+    StreamInput,
+)
 from gscope.queries.plan.split.border import INTERFACE, Border, column_schema, is_low, is_low_key
 from gscope.queries.plan.split.layers import all_columns, first_rows_of_epochs
 from gscope.queries.plan.split.partials import Partials, can_run_low
 from gscope.queries.plan.split.running import aggregates_of_rows
 from gscope.queries.plan.trees import conjunction
+from gscope.queries.plan.window_node import Slices, WindowNode
 from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.plan.windows.window_plan import WindowPlan
 

@@ -14,10 +14,9 @@ from gscope.queries.plan.program import (
     Partial,
     Program,
     QueryInput,
-    Slices,
     StreamInput,
-    WindowNode,
 )
+from gscope.queries.plan.window_node import Slices, WindowNode
 from gscope.queries.plan.windows.columns import SLICE, WINDOW_END, WINDOW_START
 from gscope.queries.plan.windows.slicing import Slicing
 

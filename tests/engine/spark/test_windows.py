@@ -17,7 +17,13 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import INCREASING, GsqlType
-from gscope.queries.plan.program import Aggregate, Program, QueryInput, StreamInput, WindowNode
+from gscope.queries.plan.program import (
+    Aggregate,
+    Program,
+    QueryInput,
+    StreamInput,
+)
+from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 

@@ -20,7 +20,7 @@ from gscope.engine.operators import window as window_operator
 from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
 from gscope.engine.storage.parquet_files import State
 from gscope.engine.watermarks import release_size
-from gscope.queries.plan.program import WindowNode
+from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 from gscope.queries.streams.messages import (

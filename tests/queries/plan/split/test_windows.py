@@ -11,12 +11,11 @@ from gscope.queries.plan.program import (
     Lfta,
     Program,
     QueryInput,
-    Slices,
     StreamInput,
-    WindowNode,
 )
 from gscope.queries.plan.show_expressions import show, show_named
 from gscope.queries.plan.split.slice_classes import MAX_EDGES, MAX_REFINEMENT
+from gscope.queries.plan.window_node import Slices, WindowNode
 from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 from gscope.queries.plan.windows.window_plan import WindowPlan
