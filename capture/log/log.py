@@ -274,6 +274,11 @@ class StreamLog:
         with self._changed:
             return self._ledger.acknowledged.cursors
 
+    def unacknowledged(self) -> dict[str, dict[str, int]]:
+        """Return what each consumer has not acknowledged: messages, tuples and bytes."""
+        with self._changed:
+            return self._ledger.unacknowledged()
+
     def lease(
         self, consumer: str, wanted: Mapping[str, Collection[int]]
     ) -> dict[str, tuple[int, ...]]:

@@ -200,6 +200,31 @@ class Ledger:
             self._segments.remove(batch.path for batch in dropped)
         self._rewrite()
 
+    def unacknowledged(self) -> dict[str, dict[str, int]]:
+        """Return what each consumer has not acknowledged: messages, tuples and bytes."""
+        return {
+            name: {
+                "waiting_messages": sum(
+                    held.end - max(held.base, cursors.get(stream, 0))
+                    for stream, held in self.held.items()
+                ),
+                **self._waiting(cursors),
+            }
+            for name, cursors in self.acknowledged.cursors.items()
+        }
+
+    def _waiting(self, cursors: Mapping[str, int]) -> dict[str, int]:
+        batches = [
+            batch
+            for stream, held in self.held.items()
+            for _, batch in held.batches
+            if batch.sequence >= cursors.get(stream, 0)
+        ]
+        return {
+            "waiting_tuples": sum(batch.rows for batch in batches),
+            "waiting_bytes": sum(batch.size_bytes for batch in batches),
+        }
+
     def lease(
         self, consumer: str, wanted: Mapping[str, Collection[int]]
     ) -> dict[str, tuple[int, ...]]:

@@ -51,6 +51,9 @@ MAX_SUBSCRIPTIONS = 8
 MAX_PULLS = 8
 """Segments that are read at the same time; each keeps a file open and a thread busy."""
 
+PULL_WAIT_S = 10.0
+"""Seconds that a further one waits for its turn."""
+
 GONE = b"gone"
 """The ``extra_info`` of the error for a segment that is not retained any more."""
 
@@ -88,7 +91,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         self.lftas = lftas
         self.role = role
         self._subscribing = _Limit("subscriptions", MAX_SUBSCRIPTIONS)
-        self._pulling = _Limit("segments at the same time", MAX_PULLS)
+        self._pulling = _Limit("segments at the same time", MAX_PULLS, PULL_WAIT_S)
         self.demands = demands or Demands(log.streams, is_served=False)
         with plain_errors("replace the socket", path):
             path.unlink(missing_ok=True)
@@ -130,7 +133,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         self.log.read(cursors, timeout_s=0)
         return flight.GeneratorStream(MESSAGE_SCHEMA, self._follow(context, cursors))
 
-    def segment(self, _context: Any, stream: str, sequence: int) -> Any:
+    def segment(self, context: Any, stream: str, sequence: int) -> Any:
         """Return the rows of a batch.
 
         Raises:
@@ -141,7 +144,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
             message = f"batch {sequence} of stream {stream!r} is not retained"
             raise flight.FlightServerError(message, GONE)
         rows = SegmentRows(file, Path(file.name))
-        return flight.GeneratorStream(rows.schema, self._rows(rows))
+        return flight.GeneratorStream(rows.schema, self.rows(context, rows))
 
     def do_action(self, _context: Any, action: Any) -> Any:
         """Run an action; see the module."""
@@ -165,12 +168,16 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         with self._subscribing:
             yield from self._messages(context, cursors)
 
-    def _rows(self, rows: SegmentRows) -> Iterator[pa.RecordBatch]:
+    def rows(self, _context: Any, rows: SegmentRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a segment."""
         try:
             with self._pulling, _client_errors():
                 yield from rows.batches()
         finally:
             rows.close()
+
+    def messages_sent(self, _context: Any, _size_bytes: int) -> None:
+        """Note that messages are sent to a client."""
 
     def _messages(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
         log = self.log
@@ -181,6 +188,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
                 for message in messages:
                     cursors[message.stream] = message.sequence + 1
                 records = pa.array([encode(message) for message in messages], pa.binary())
+                self.messages_sent(context, records.nbytes)
                 yield pa.record_batch([records], schema=MESSAGE_SCHEMA)
             elif log.is_closed or log.is_read(cursors):
                 return
@@ -192,24 +200,22 @@ class _Limit:
     Args:
         what: what is limited, for the message.
         most: how many.
+        wait_s: seconds that a further one waits before it is refused.
     """
 
-    def __init__(self, what: str, most: int) -> None:
+    def __init__(self, what: str, most: int, wait_s: float = 0.0) -> None:
         self._what = what
         self._most = most
-        self._inside = 0
-        self._lock = threading.Lock()
+        self._wait_s = wait_s
+        self._free = threading.Semaphore(most)
 
     def __enter__(self) -> None:
-        with self._lock:
-            if self._inside >= self._most:
-                message = f"too many {self._what}: expected at most {self._most}"
-                raise flight.FlightServerError(message)
-            self._inside += 1
+        if not self._free.acquire(timeout=self._wait_s):
+            message = f"too many {self._what}: expected at most {self._most}"
+            raise flight.FlightServerError(message)
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
+        self._free.release()
 
 
 def _describe(server: LogServer, body: bytes) -> object:

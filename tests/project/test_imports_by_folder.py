@@ -80,7 +80,7 @@ capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
 capture/lfta/runtime.py: capture/packet capture/sources capture/lfta
     capture/lfta/cache.py
 capture/log: capture/heartbeats
-capture/remote: capture/log
+capture/remote: capture/heartbeats capture capture/log
 capture/saving: capture capture/kernels capture/sources capture/lfta
 capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
     capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/saving
