@@ -225,7 +225,7 @@ class Daemon:
             raise StreamError(message)
         demands = Demands(self._log.streams, is_served=settings.heartbeat_mode.is_on_demand)
         server = _ServerThread(
-            self._log, demands, self._run_dir / SOCKET_FILE, self._events, self._has_begun
+            self._log, demands, program, self._run_dir / SOCKET_FILE, self._events, self._has_begun
         )
         statistics = CaptureStatistics(
             self._run_dir / CAPTURE_STATISTICS_FILE,
@@ -329,12 +329,14 @@ class _ServerThread:
         self,
         log: StreamLog,
         demands: Demands,
+        program: Program,
         socket: Path,
         events: CaptureEvents,
         has_begun: threading.Event,
     ) -> None:
         self._log = log
         self._demands = demands
+        self._program = program
         self._socket = socket
         self._events = events
         self._has_begun = has_begun
@@ -360,10 +362,12 @@ class _ServerThread:
             self._server.stop()
 
     def _start(self) -> None:
+        from gscope.capture.log.description import describe_program
         from gscope.capture.log.server import LogServer
 
+        lftas = describe_program(self._program)
         try:
-            self._server = LogServer(self._log, self._socket, self._demands)
+            self._server = LogServer(self._log, self._socket, self._demands, lftas=lftas)
         except GscopeError as error:
             self._failure = error
             return

@@ -194,6 +194,25 @@ class SavedPackets:
 
 
 @dataclass(frozen=True, slots=True)
+class ListenerSettings:
+    """Where a daemon serves its log to other hosts, and to whom.
+
+    Attributes:
+        descriptor: of the listening socket, which the daemon inherits.
+        address: address of the socket, for reports.
+        token: path of the file with the tokens that readers present.
+        certificate: path of the file with the certificate chain; "" for no TLS.
+        key: path of the file with its key.
+    """
+
+    descriptor: int
+    address: str
+    token: str
+    certificate: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureSettings:
     """Settings of the capture daemon; answers depend on none of them but ``interfaces``.
 
@@ -223,6 +242,7 @@ class CaptureSettings:
         allow_missing_devices: whether a live capture continues without interfaces whose devices are
             missing while there is another one, as a restarted daemon does.
         saved: the packets to save; None for none.
+        listener: where the log is served to other hosts; None for this host only.
     """
 
     interfaces: tuple[InterfaceSettings, ...]
@@ -245,6 +265,7 @@ class CaptureSettings:
     duration_ns: int | None = None
     allow_missing_devices: bool = False
     saved: SavedPackets | None = None
+    listener: ListenerSettings | None = None
 
     @property
     def is_live(self) -> bool:
@@ -254,8 +275,12 @@ class CaptureSettings:
     @property
     def inherited(self) -> tuple[int, ...]:
         """The open descriptors that the daemon inherits."""
-        has_file = self.saved is not None and self.saved.ring_bytes is None
-        return (self.saved.descriptor,) if self.saved is not None and has_file else ()
+        found = []
+        if self.saved is not None and self.saved.ring_bytes is None:
+            found.append(self.saved.descriptor)
+        if self.listener is not None:
+            found.append(self.listener.descriptor)
+        return tuple(found)
 
     def __post_init__(self) -> None:
         for name in (

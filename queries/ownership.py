@@ -89,6 +89,24 @@ def fault_of_script(status: os.stat_result) -> str | None:
     )
 
 
+def fault_of_secret(status: os.stat_result) -> str | None:
+    """Return why a file with a token or key is no secret; None if only its owner can read it.
+
+    The reason is half a sentence.
+
+    Args:
+        status: the status of the open file.
+    """
+    if status.st_uid not in _trusted_owners():
+        return f"it belongs to another user (uid {status.st_uid})"
+    if not stat.S_ISREG(status.st_mode):
+        return "it is not a regular file"
+    open_to_group = stat.S_IRWXG if not _is_own_group(status) else 0
+    if status.st_mode & (stat.S_IRWXO | open_to_group):
+        return f"other users can read it (mode {stat.S_IMODE(status.st_mode):04o})"
+    return None
+
+
 def _is_own_group(status: os.stat_result) -> bool:
     """Return whether the file's group has its owner's name and no other member."""
     try:

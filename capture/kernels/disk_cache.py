@@ -1,8 +1,9 @@
 """Bounds the disk space of compiled kernels; those unused for the longest time are removed first.
 
 There are two folders: ``kernels/<digest>/<place>/*.nb[ic]`` are numba's files, for one source file
-each (``capture/kernels/jit.py``), and ``lfta/lfta_<hash>.py`` are generated sources, with their machine code for
-each kind of processor in ``lfta/lfta_<hash>.<processor>.o`` (``capture/lfta/cache.py``). Other names are left alone, and links are not followed. Other processes
+each (``capture/kernels/jit.py``), and ``lfta/lfta_<hash>.py`` are generated sources, with their
+machine code for each kind of processor in ``lfta/lfta_<hash>.<processor>.o``
+(``capture/lfta/cache.py``). Other names are left alone, and links are not followed. Other processes
 may use the same folders at any moment: one that misses a file compiles it again.
 """
 
@@ -30,6 +31,7 @@ them."""
 _KERNELS = re.compile(r"[0-9a-f]{16}")
 _PLACE = re.compile(r"\w+_[0-9a-f]{40}")
 _COMPILED = re.compile(r".+\.nb[ic](\.tmp\.[0-9a-f]+)?")
+_STEM = re.compile(r"lfta_[0-9a-f]{24}")
 _SOURCE = re.compile(r"(lfta_[0-9a-f]{24})\.py")
 _MACHINE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\.[0-9a-f]{16}\.o")
 _BYTE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\..+\.pyc(\.\d+)?")
@@ -82,6 +84,7 @@ class _Entry:
 
     Attributes:
         folder: folder of ``name``.
+        name: name of a folder of kernels or of a source; without ``.py`` if the source is missing.
         is_rubbish: whether it is removed even if there is room.
     """
 
@@ -103,29 +106,38 @@ def _kernel_entries(kernels: Path) -> Iterator[_Entry]:
 
 def _source_entries(sources: Path) -> Iterator[_Entry]:
     with suppress(OSError), _opened(sources) as root:
-        compiled: dict[str, int] = {}
+        compiled: dict[str, list[os.stat_result]] = {}
         with suppress(OSError), _opened(_BYTE_CODE_FOLDER, root) as folder:
             for name, status in _listed(folder):
                 if found := _BYTE_CODE.fullmatch(name):
-                    compiled[found[1]] = compiled.get(found[1], 0) + _disk_bytes(status)
+                    compiled.setdefault(found[1], []).append(status)
         files = _listed(root)
         for name, status in files:
             if found := _MACHINE_CODE.fullmatch(name):
-                compiled[found[1]] = compiled.get(found[1], 0) + _disk_bytes(status)
+                compiled.setdefault(found[1], []).append(status)
         for name, status in files:
             if not stat.S_ISREG(status.st_mode):
                 continue
             used_ns = _used_ns(status)
             if found := _SOURCE.fullmatch(name):
-                size = _disk_bytes(status) + compiled.pop(found[1], 0)
+                size = sum(map(_disk_bytes, (status, *compiled.pop(found[1], ()))))
                 yield _Entry(sources, name, size, used_ns)
             elif _UNFINISHED.fullmatch(name):
                 yield _Entry(sources, name, _disk_bytes(status), used_ns, is_rubbish=True)
+        # A process was killed while it removed them.
+        for stem, statuses in compiled.items():
+            size = sum(map(_disk_bytes, statuses))
+            yield _Entry(sources, stem, size, max(map(_used_ns, statuses)), is_rubbish=True)
 
 
 def _remove(entry: _Entry) -> int:
     """Remove our files of an entry unless it was used meanwhile; return the bytes freed."""
     with _opened(entry.folder) as root:
+        if _STEM.fullmatch(entry.name):
+            if _exists(f"{entry.name}.py", root):
+                return 0
+            _remove_compiled(root, entry.name)
+            return entry.size_bytes
         status = os.stat(entry.name, dir_fd=root, follow_symlinks=False)
         if _used_ns(status) != entry.used_ns:
             return 0
@@ -133,10 +145,7 @@ def _remove(entry: _Entry) -> int:
             _remove_kernels(root, entry.name)
         else:
             os.unlink(entry.name, dir_fd=root)
-            stem = entry.name.removesuffix(".py")
-            _remove_all(root, _MACHINE_CODE, stem)
-            with suppress(OSError), _opened(_BYTE_CODE_FOLDER, root) as folder:
-                _remove_all(folder, _BYTE_CODE, stem)
+            _remove_compiled(root, entry.name.removesuffix(".py"))
     return entry.size_bytes
 
 
@@ -145,6 +154,21 @@ def _used_ns(status: os.stat_result) -> int:
     if stat.S_ISDIR(status.st_mode):
         return status.st_mtime_ns
     return max(status.st_atime_ns, status.st_mtime_ns)
+
+
+def _exists(name: str, root: int) -> bool:
+    try:
+        os.stat(name, dir_fd=root, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _remove_compiled(root: int, stem: str) -> None:
+    """Remove what was compiled of a source."""
+    _remove_all(root, _MACHINE_CODE, stem)
+    with suppress(OSError), _opened(_BYTE_CODE_FOLDER, root) as folder:
+        _remove_all(folder, _BYTE_CODE, stem)
 
 
 def _remove_all(folder: int, names: re.Pattern[str], stem: str) -> None:

@@ -48,6 +48,7 @@ _NAMING_FOLDERS = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR")
 F = TypeVar("F", bound="Callable[..., Any]")
 
 _HERE = Path(__file__).parents[1]
+_USES_COMPILER = re.compile(rb"gscope\.capture\.kernels\.(jit|native)\b")
 _BOUNDSCHECK = os.environ.get("GSCOPE_BOUNDSCHECK", "") not in ("", "0")
 
 
@@ -204,12 +205,11 @@ def compiling_reported(on_compile: Callable[[Path], object]) -> Iterator[None]:
 
 @functools.cache
 def sources_digest() -> str:
-    """Return a hash of all sources of kernels: decoding, compiler, and what uses this module."""
+    """Return a hash of all sources of kernels: decoding, compilers, and what uses these."""
     return _digest(
         path
         for path in _HERE.rglob("*.py")
-        if path.parent.name in ("packet", "native")
-        or b"gscope.capture.kernels.jit" in path.read_bytes()
+        if path.parent.name in ("packet", "native") or _USES_COMPILER.search(path.read_bytes())
     )
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gscope.capture.kernels.intrinsics import call_at
 from gscope.capture.kernels.jit import kernel, note_compiling
-from gscope.capture.kernels.native.kinds import Kind, RecordKind
 from gscope.capture.kernels.native.machine_code import (
     LoadedCode,
     machine_code,
@@ -19,50 +18,15 @@ from gscope.capture.kernels.native.machine_code import (
     read_code,
     write_code,
 )
-from gscope.capture.kernels.native.module import KernelModule, Linked
 from gscope.capture.lfta import batch_decoder
-from gscope.capture.lfta.batch_decoder import locate_inners, stage, stage_plain, stage_rest
-from gscope.capture.lfta.kernel_arguments import (
-    RUN_PARAMETERS,
-    BatchMemory,
-    BlockArrays,
-    PacketAddresses,
-    PacketRange,
-    StateArrays,
-)
 from gscope.queries.ownership import is_trusted_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from gscope.capture.kernels.native.kinds import AnyKind
-
-_ARRAYS: dict[str, AnyKind] = dict.fromkeys(BlockArrays._fields, Kind.WORDS)
-_STATE: dict[str, AnyKind] = {"interface": Kind.WORDS, "lftas": Kind.ROWS}
-assert _STATE.keys() == set(StateArrays._fields)
-RUN_KINDS = tuple((_ARRAYS | _STATE).get(name, Kind.INT) for name in RUN_PARAMETERS)
-"""Kinds of the arguments of ``run``. Arrays of a block are used by their addresses only."""
-FLUSH_KINDS: tuple[AnyKind, ...] = (Kind.INT, Kind.WORDS, Kind.INT)
-"""Kinds of the arguments of ``flush``: the number of an LFTA, its words, an epoch."""
-
-
 RUN, FLUSH = "gscope_run", "gscope_flush"
 
-_BATCH: tuple[AnyKind, ...] = (
-    *(
-        RecordKind(each, (Kind.INT,) * len(each._fields))
-        for each in (PacketAddresses, PacketRange, BatchMemory)
-    ),
-    Kind.WORDS,
-)
-DECODER: dict[Any, Linked] = {
-    stage: Linked(_BATCH, Kind.INT),
-    stage_plain: Linked(_BATCH, Kind.INT),
-    stage_rest: Linked(_BATCH, Kind.NOTHING),
-    locate_inners: Linked((Kind.INT,) * 3, Kind.NOTHING),
-}
-"""The decoder, which is compiled once for all kernels. They call each part once for a batch."""
 DECODER_SOURCE = '"""The decoder of all kernels: parts of gscope.capture.lfta.batch_decoder."""\n'
 """The source beside which the decoder's machine code is kept."""
 
@@ -96,7 +60,7 @@ def load_native(path: Path, imported: Callable[[], ModuleType], decoder: Path) -
     """
     loaded = LoadedCode(
         _code(decoder, _decoder_assembly, Path(batch_decoder.__file__)),
-        _code(path, lambda: _assembly(imported()), path),
+        _code(path, lambda: _kernel_assembly(imported()), path),
     )
     run, flush = loaded.address(RUN), loaded.address(FLUSH)
     return NativeKernel(partial(_call, run), partial(_call, flush), run, loaded)
@@ -107,18 +71,19 @@ def _call(address: int, *arguments: Any) -> int:
     return call_at(address, arguments)
 
 
+# The compiler is imported where something is to be compiled: most kernels are in the cache.
+
+
 def _decoder_assembly() -> str:
-    made = KernelModule()
-    for each, linked in DECODER.items():
-        made.export(each, linked.kinds)
-    return str(made)
+    from gscope.capture.lfta.kernel_assembly import decoder_assembly
+
+    return decoder_assembly()
 
 
-def _assembly(module: ModuleType) -> str:
-    made = KernelModule(DECODER)
-    made.export(module.run, RUN_KINDS)
-    made.export(module.flush, FLUSH_KINDS)
-    return str(made)
+def _kernel_assembly(module: ModuleType) -> str:
+    from gscope.capture.lfta.kernel_assembly import kernel_assembly
+
+    return kernel_assembly(module)
 
 
 def _code(path: Path, assembly: Callable[[], str], reported: Path) -> bytes:

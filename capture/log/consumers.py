@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ACKNOWLEDGED_NAME = "acknowledged.json"
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +45,63 @@ class Acknowledgements:
     Args:
         folder: folder of the log.
         consumers: readers that acknowledge; without any, every message stays needed.
+        most_registered: how many further readers, of all streams, may register themselves; those
+            of an earlier writer of the log are known.
 
     Raises:
         StreamError: the stored cursors are unreadable or damaged.
     """
 
-    def __init__(self, folder: Path, consumers: Iterable[Consumer]) -> None:
+    def __init__(
+        self, folder: Path, consumers: Iterable[Consumer], most_registered: int = 0
+    ) -> None:
         self._path = folder / ACKNOWLEDGED_NAME
         self._consumers = {consumer.name: consumer for consumer in consumers}
+        self._most = len(self._consumers) + most_registered
         self._cursors = self._stored()
+        if most_registered:
+            for name in self._cursors:
+                self._consumers.setdefault(name, Consumer(name))
 
     @property
     def has_consumers(self) -> bool:
-        """Whether any reader acknowledges."""
-        return bool(self._consumers)
+        """Whether any reader acknowledges, or may register to do so."""
+        return self._most > 0
+
+    @property
+    def cursors(self) -> dict[str, dict[str, int]]:
+        """Return what each reader has acknowledged, by stream."""
+        return {name: dict(self._cursors.get(name, {})) for name in self._consumers}
+
+    def register(self, consumer: str) -> bool:
+        """Add a reader of all streams; return whether it is new, so that it must be stored.
+
+        From then on, messages wait for its acknowledgements.
+
+        Raises:
+            StreamError: the name is invalid, or there are too many readers.
+        """
+        if consumer in self._consumers:
+            return False
+        if not _NAME.fullmatch(consumer):
+            problem = (
+                f"invalid consumer {consumer!r:.100}: expected 1 to 64 letters, digits, "
+                "dots, hyphens or underscores"
+            )
+            raise StreamError(problem)
+        if len(self._consumers) >= self._most:
+            problem = (
+                f"too many consumers: {sorted(self._consumers)} are registered, "
+                f"and {consumer!r} would be one more than {self._most}"
+            )
+            raise StreamError(problem)
+        self._consumers[consumer] = Consumer(consumer)
+        self._cursors[consumer] = {}
+        return True
+
+    def remove(self, consumer: str) -> None:
+        """Undo ``register``, which could not be stored."""
+        del self._consumers[consumer], self._cursors[consumer]
 
     def advance(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Record that ``consumer`` needs no message below ``cursors``; a cursor never steps back.
@@ -78,14 +124,17 @@ class Acknowledgements:
             problem = f"unknown consumer {consumer!r}; available: {sorted(self._consumers)}"
             raise StreamError(problem)
 
-    def store(self) -> None:
+    def store(self, *, is_durable: bool = False) -> None:
         """Write the cursors to the file from which a restart reads them.
+
+        Args:
+            is_durable: whether they are on disk, safe from a crash of the system, on return.
 
         Raises:
             StreamError: the file cannot be written; it is unchanged.
         """
         with plain_errors("write", self._path):
-            replace_file(self._path, json.dumps(self._cursors))
+            replace_file(self._path, json.dumps(self._cursors), is_durable=is_durable)
 
     def done_below(self, stream: str, end: int) -> int:
         """Return the cursor below which no reader needs ``stream``; ``end`` if it has no reader.

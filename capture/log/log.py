@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import BatchLimits, OpenBatch, StreamSpec
 from gscope.capture.log.budget import Budget, WaitForRoom
+from gscope.capture.log.identity import log_identity
 from gscope.capture.log.index import read_index
 from gscope.capture.log.merging import Merger
+from gscope.capture.log.os_errors import plain_errors
 from gscope.capture.log.resumed_bounds import ResumedBounds
 from gscope.capture.log.retained_messages import Ledger
-from gscope.capture.log.retained_stream import UNNUMBERED
+from gscope.capture.log.retained_stream import UNNUMBERED, StreamPosition
 from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
 from gscope.errors import StreamError
@@ -39,6 +41,7 @@ from gscope.queries.streams.messages import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import BinaryIO
 
     import pyarrow as pa
 
@@ -56,6 +59,7 @@ class StreamLog:
         consumers: readers whose acknowledgements release segments; without any, nothing is removed.
         limits: limits of open batches.
         budget: policy for a disk budget that is used up.
+        most_registered: how many further consumers may register themselves; see ``register``.
 
     Raises:
         StreamError: the log is unusable, damaged or in use; one sentence.
@@ -69,6 +73,7 @@ class StreamLog:
         consumers: Sequence[Consumer] = (),
         limits: BatchLimits | None = None,
         budget: Budget | None = None,
+        most_registered: int = 0,
     ) -> None:
         specs = {spec.name: spec for spec in streams}
         self._folder = folder
@@ -78,7 +83,12 @@ class StreamLog:
         self._changed = threading.Condition()
         self._is_closed = False
         self._ledger = Ledger(
-            folder, specs, self._segments, consumers, is_lossy=self._budget.is_lossy
+            folder,
+            specs,
+            self._segments,
+            consumers,
+            is_lossy=self._budget.is_lossy,
+            most_registered=most_registered,
         )
         self._held = self._ledger.held
         self._resumed = {
@@ -246,6 +256,29 @@ class StreamLog:
             self._ledger.acknowledge(consumer, cursors)
             self._changed.notify_all()
 
+    def register(self, consumer: str) -> dict[str, int]:
+        """Add a consumer of all streams, permanently; return what it has acknowledged, by stream.
+
+        From the first registration on, messages wait for the acknowledgements of this consumer.
+        For a known consumer this changes nothing.
+
+        Raises:
+            StreamError: the name is invalid, there are too many consumers, or it cannot be stored.
+        """
+        with self._changed:
+            return self._ledger.register(consumer)
+
+    @property
+    def acknowledged(self) -> dict[str, dict[str, int]]:
+        """Return what each consumer has acknowledged, by stream."""
+        with self._changed:
+            return self._ledger.acknowledged.cursors
+
+    def unacknowledged(self) -> dict[str, dict[str, int]]:
+        """Return what each consumer has not acknowledged: messages, tuples and bytes."""
+        with self._changed:
+            return self._ledger.unacknowledged()
+
     def lease(
         self, consumer: str, wanted: Mapping[str, Collection[int]]
     ) -> dict[str, tuple[int, ...]]:
@@ -266,6 +299,45 @@ class StreamLog:
         """
         with self._changed:
             return self._ledger.lease(consumer, wanted)
+
+    def open_segment(self, stream: str, sequence: int) -> BinaryIO | None:
+        """Return the segment of a batch, open for reading; None if the batch is not retained.
+
+        The caller closes it. Its contents stay readable after the batch is released or shed.
+
+        Raises:
+            StreamError: the stream is unknown, or the segment cannot be opened.
+        """
+        with self._changed:
+            held = self._held.get(stream)
+            if held is None:
+                raise self._unknown(stream)
+            batch = held.batch(sequence)
+            if batch is None:
+                return None
+            held.mark_visible(sequence + 1)
+            path = self._folder / batch.path
+            with plain_errors("open the segment", path):
+                return path.open("rb")
+
+    @property
+    def positions(self) -> dict[str, StreamPosition]:
+        """Return the messages that each stream retains."""
+        with self._changed:
+            return {
+                name: StreamPosition(held.base, held.end, held.has_ended)
+                for name, held in self._held.items()
+            }
+
+    @property
+    def identity(self) -> str:
+        """Return a name that no other log has, to which cursors refer; made at first use.
+
+        Raises:
+            StreamError: it cannot be read or stored.
+        """
+        with self._changed:
+            return log_identity(self._folder)
 
     def wait_acknowledged(self, timeout_s: float | None = None) -> bool:
         """Block until all streams have ended and been acknowledged; return whether they have.
@@ -402,11 +474,13 @@ class StreamLog:
     def _ensure_readable(self, stream: str, cursor: int) -> None:
         held = self._held.get(stream)
         if held is None:
-            problem = f"unknown stream {stream!r}; available: {sorted(self._held)}"
-            raise StreamError(problem)
+            raise self._unknown(stream)
         if not held.base <= cursor <= held.end:
             problem = f"stream {stream!r} holds messages {held.base} to {held.end}, not {cursor}"
             raise StreamError(problem)
+
+    def _unknown(self, stream: str) -> StreamError:
+        return StreamError(f"unknown stream {stream!r}; available: {sorted(self._held)}")
 
     def _has_more(self, cursors: Mapping[str, int]) -> bool:
         held = [(self._held[stream], cursor) for stream, cursor in cursors.items()]

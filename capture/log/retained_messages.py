@@ -42,6 +42,7 @@ class Ledger:
         segments: segments of the log.
         consumers: readers that acknowledge.
         is_lossy: whether batches are shed when the disk is full; if not, that is an error.
+        most_registered: how many further consumers may register themselves.
 
     Attributes:
         held: retained messages by stream.
@@ -58,6 +59,7 @@ class Ledger:
         consumers: Sequence[Consumer],
         *,
         is_lossy: bool,
+        most_registered: int = 0,
     ) -> None:
         self.held = {name: HeldMessages() for name in specs}
         self.used_bytes = 0
@@ -76,7 +78,7 @@ class Ledger:
         self._rewrite_at = 0
         self._index = Index(folder)
         try:
-            self.acknowledged = Acknowledgements(folder, consumers)
+            self.acknowledged = Acknowledgements(folder, consumers, most_registered)
             self._recover()
         except BaseException:
             self._index.close()
@@ -162,6 +164,20 @@ class Ledger:
             # There may be room now. If not, no more is lost by a crash than that all is read again.
             self._store_acknowledged()
 
+    def register(self, consumer: str) -> dict[str, int]:
+        """Add a consumer of all streams; return what it has acknowledged, by stream.
+
+        Raises:
+            StreamError: the name is invalid, there are too many consumers, or it cannot be stored.
+        """
+        if self.acknowledged.register(consumer):
+            try:
+                self.acknowledged.store(is_durable=True)
+            except StreamError:
+                self.acknowledged.remove(consumer)
+                raise
+        return self.acknowledged.cursors[consumer]
+
     def _store_acknowledged(self) -> bool:
         try:
             self.acknowledged.store()
@@ -183,6 +199,31 @@ class Ledger:
             self.used_bytes -= sum(batch.size_bytes for batch in dropped)
             self._segments.remove(batch.path for batch in dropped)
         self._rewrite()
+
+    def unacknowledged(self) -> dict[str, dict[str, int]]:
+        """Return what each consumer has not acknowledged: messages, tuples and bytes."""
+        return {
+            name: {
+                "waiting_messages": sum(
+                    held.end - max(held.base, cursors.get(stream, 0))
+                    for stream, held in self.held.items()
+                ),
+                **self._waiting(cursors),
+            }
+            for name, cursors in self.acknowledged.cursors.items()
+        }
+
+    def _waiting(self, cursors: Mapping[str, int]) -> dict[str, int]:
+        batches = [
+            batch
+            for stream, held in self.held.items()
+            for _, batch in held.batches
+            if batch.sequence >= cursors.get(stream, 0)
+        ]
+        return {
+            "waiting_tuples": sum(batch.rows for batch in batches),
+            "waiting_bytes": sum(batch.size_bytes for batch in batches),
+        }
 
     def lease(
         self, consumer: str, wanted: Mapping[str, Collection[int]]

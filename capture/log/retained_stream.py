@@ -20,6 +20,21 @@ Numbered = tuple[int, Message]
 """A message and its number in the order of the whole log."""
 
 
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """The messages of a stream that its log retains.
+
+    Attributes:
+        base: sequence number of the first of them; those below it are released.
+        end: sequence number of the next message.
+        has_ended: whether the stream has ended.
+    """
+
+    base: int
+    end: int
+    has_ended: bool
+
+
 @dataclass(slots=True)
 class HeldMessages:
     """The messages of one stream from sequence number ``base`` on.

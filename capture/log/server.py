@@ -1,10 +1,17 @@
 """The log's Arrow Flight server on a unix socket: subscriptions, acknowledgements, counters.
 
-``do_get`` takes a ticket, JSON ``{"cursors": {stream: next sequence number, …}}``, and streams
-record batches with one binary column ``message`` (records of ``streams/wire.py``) as they are
-written, until all these streams have ended or the log is closed. Actions: ``acknowledge`` with the
-body ``{"consumer": name, "cursors": {…}}``, ``punctuate`` with ``{"wanted": {stream: {name of a
-promise: bound, …}, …}}`` (see ``Demands``), ``streams``, ``counters``, ``ping``. The socket's
+``do_get`` takes a ticket, one of two JSON objects:
+
+- ``{"cursors": {stream: next sequence number, …}}`` streams record batches with one binary column
+  ``message`` (records of ``streams/wire.py``) as they are written, until all these streams have
+  ended or the log is closed.
+- ``{"segment": {"stream": name, "sequence": number}}`` streams the rows of one batch, for readers
+  that cannot open its file. A batch that was shed or released is an error with ``GONE``.
+
+Actions: ``describe`` with the body ``{"consumer": name}`` (or ``{}``), which registers a consumer
+where the log accepts further ones and returns a ``LogDescription``; ``acknowledge`` with
+``{"consumer": name, "cursors": {…}}``; ``punctuate`` with ``{"wanted": {stream: {name of a promise:
+bound, …}, …}}`` (see ``Demands``); ``lease``, ``streams``, ``counters``, ``ping``. The socket's
 folder is private, so who may connect is who may read the folder.
 """
 
@@ -13,21 +20,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from gscope.capture.heartbeats.demands import Demands
+from gscope.capture.log.description import SENSOR, describe_log, describe_streams
 from gscope.capture.log.os_errors import plain_errors
+from gscope.capture.log.segment_rows import SegmentRows
 from gscope.errors import StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
+    from gscope.capture.log.description import LftaDescription
     from gscope.capture.log.log import StreamLog
 
 MESSAGE_SCHEMA = pa.schema([pa.field("message", pa.binary(), nullable=False)])
@@ -38,6 +48,15 @@ STOP_SECONDS = 2.0
 MAX_SUBSCRIPTIONS = 8
 """Each has a thread of its own here, even if its client has stopped reading."""
 
+MAX_PULLS = 8
+"""Segments that are read at the same time; each keeps a file open and a thread busy."""
+
+PULL_WAIT_S = 10.0
+"""Seconds that a further one waits for its turn."""
+
+GONE = b"gone"
+"""The ``extra_info`` of the error for a segment that is not retained any more."""
+
 _CANCEL_CHECK_S = 0.5
 """Seconds that a subscription keeps its thread at most after its client has gone."""
 
@@ -47,20 +66,38 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
 
     What clients send is checked; a wrong ticket or action is an error for them and nothing here.
 
+    Args:
+        log: the log.
+        path: where the socket is made; one that is there is replaced.
+        demands: takes demands for heartbeats; None if they are not sent on demand.
+        lftas: the LFTAs whose streams are in the log, for ``describe``.
+        role: ``SENSOR`` or ``RELAY``, for ``describe``.
+
     Raises:
         StreamError: the socket cannot be made.
     """
 
-    def __init__(self, log: StreamLog, path: Path, demands: Demands | None = None) -> None:
+    def __init__(
+        self,
+        log: StreamLog,
+        path: Path,
+        demands: Demands | None = None,
+        *,
+        lftas: tuple[LftaDescription, ...] = (),
+        role: str = SENSOR,
+        **options: Any,
+    ) -> None:
         self.log = log
-        self._counting = threading.Lock()
-        self._subscriptions = 0
+        self.lftas = lftas
+        self.role = role
+        self._subscribing = _Limit("subscriptions", MAX_SUBSCRIPTIONS)
+        self._pulling = _Limit("segments at the same time", MAX_PULLS, PULL_WAIT_S)
         self.demands = demands or Demands(log.streams, is_served=False)
         with plain_errors("replace the socket", path):
             path.unlink(missing_ok=True)
         self._address = SocketAddress(path)
         try:
-            super().__init__(self._address.location)
+            super().__init__(self._address.location, **options)
         except (OSError, pa.ArrowException) as error:
             self._address.close()
             message = f"cannot listen on {path}: {error}"
@@ -78,36 +115,69 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         self._address.close()
 
     def do_get(self, context: Any, ticket: Any) -> Any:
-        """Subscribe; see the module."""
+        """Subscribe, or read a segment; see the module."""
         with _client_errors():
-            cursors = _cursors(_parsed(ticket.ticket).get("cursors"))
-            self.log.read(cursors, timeout_s=0)
+            fields = parsed(ticket.ticket)
+            if "segment" in fields:
+                return self.segment(context, *_segment(fields["segment"]))
+            return self.subscription(context, fields, _cursors(fields.get("cursors")))
+
+    def subscription(
+        self, context: Any, _fields: dict[str, object], cursors: dict[str, int]
+    ) -> Any:
+        """Return the messages from ``cursors`` on.
+
+        Raises:
+            StreamError: a stream is unknown, or a cursor is not retained.
+        """
+        self.log.read(cursors, timeout_s=0)
         return flight.GeneratorStream(MESSAGE_SCHEMA, self._follow(context, cursors))
+
+    def segment(self, context: Any, stream: str, sequence: int) -> Any:
+        """Return the rows of a batch.
+
+        Raises:
+            StreamError: the stream is unknown, or the segment cannot be read.
+        """
+        file = self.log.open_segment(stream, sequence)
+        if file is None:
+            message = f"batch {sequence} of stream {stream!r} is not retained"
+            raise flight.FlightServerError(message, GONE)
+        rows = SegmentRows(file, Path(file.name))
+        return flight.GeneratorStream(rows.schema, self.rows(context, rows))
 
     def do_action(self, _context: Any, action: Any) -> Any:
         """Run an action; see the module."""
-        handler = _ACTIONS.get(action.type)
+        handler = self.actions.get(action.type)
         if handler is None:
-            message = f"unknown action {action.type!r}; available: {sorted(_ACTIONS)}"
+            message = f"unknown action {action.type!r:.100}; available: {sorted(self.actions)}"
             raise flight.FlightServerError(message)
         with _client_errors():
             return [json.dumps(handler(self, action.body.to_pybytes())).encode()]
 
     def list_actions(self, _context: Any) -> Any:
         """Return the actions there are."""
-        return [(name, handler.__doc__) for name, handler in _ACTIONS.items()]
+        return [(name, handler.__doc__) for name, handler in self.actions.items()]
+
+    @property
+    def actions(self) -> dict[str, Callable[[LogServer, bytes], object]]:
+        """The actions that clients may run, by name."""
+        return _ACTIONS
 
     def _follow(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
-        with self._counting:
-            if self._subscriptions >= MAX_SUBSCRIPTIONS:
-                message = f"too many subscriptions: expected at most {MAX_SUBSCRIPTIONS}"
-                raise flight.FlightServerError(message)
-            self._subscriptions += 1
-        try:
+        with self._subscribing:
             yield from self._messages(context, cursors)
+
+    def rows(self, _context: Any, rows: SegmentRows) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a segment."""
+        try:
+            with self._pulling, _client_errors():
+                yield from rows.batches()
         finally:
-            with self._counting:
-                self._subscriptions -= 1
+            rows.close()
+
+    def messages_sent(self, _context: Any, _size_bytes: int) -> None:
+        """Note that messages are sent to a client."""
 
     def _messages(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
         log = self.log
@@ -118,21 +188,54 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
                 for message in messages:
                     cursors[message.stream] = message.sequence + 1
                 records = pa.array([encode(message) for message in messages], pa.binary())
+                self.messages_sent(context, records.nbytes)
                 yield pa.record_batch([records], schema=MESSAGE_SCHEMA)
             elif log.is_closed or log.is_read(cursors):
                 return
 
 
+class _Limit:
+    """A context that at most ``most`` threads are in; a further one is refused.
+
+    Args:
+        what: what is limited, for the message.
+        most: how many.
+        wait_s: seconds that a further one waits before it is refused.
+    """
+
+    def __init__(self, what: str, most: int, wait_s: float = 0.0) -> None:
+        self._what = what
+        self._most = most
+        self._wait_s = wait_s
+        self._free = threading.Semaphore(most)
+
+    def __enter__(self) -> None:
+        if not self._free.acquire(timeout=self._wait_s):
+            message = f"too many {self._what}: expected at most {self._most}"
+            raise flight.FlightServerError(message)
+
+    def __exit__(self, *_: object) -> None:
+        self._free.release()
+
+
+def _describe(server: LogServer, body: bytes) -> object:
+    """Describe the log, for a consumer if one is named, which registers it."""
+    consumer = parsed(body).get("consumer")
+    acknowledged = {} if consumer is None else server.log.register(str(consumer))
+    streams = describe_streams(server.log.positions, acknowledged)
+    return describe_log(server.role, server.log.identity, server.lftas, streams).to_plain()
+
+
 def _acknowledge(server: LogServer, body: bytes) -> object:
     """Record what a consumer no longer needs."""
-    fields = _parsed(body)
+    fields = parsed(body)
     server.log.acknowledge(str(fields.get("consumer")), _cursors(fields.get("cursors")))
     return {}
 
 
 def _punctuate(server: LogServer, body: bytes) -> object:
     """Request heartbeats of streams as soon as they can promise the given bounds."""
-    wanted = _parsed(body).get("wanted")
+    wanted = parsed(body).get("wanted")
     if not isinstance(wanted, dict):
         message = f"invalid wanted: expected an object of promises by stream, got {wanted!r:.100}"
         raise StreamError(message)
@@ -142,7 +245,7 @@ def _punctuate(server: LogServer, body: bytes) -> object:
 
 def _lease(server: LogServer, body: bytes) -> object:
     """Keep batches from being shed until the consumer leases others; return those already gone."""
-    fields = _parsed(body)
+    fields = parsed(body)
     return server.log.lease(str(fields.get("consumer")), _sequences(fields.get("batches")))
 
 
@@ -162,6 +265,7 @@ def _ping(_server: LogServer, _body: bytes) -> object:
 
 
 _ACTIONS: dict[str, Callable[[LogServer, bytes], object]] = {
+    "describe": _describe,
     "acknowledge": _acknowledge,
     "lease": _lease,
     "punctuate": _punctuate,
@@ -182,7 +286,12 @@ class _client_errors:
             raise flight.FlightServerError(str(error)) from error
 
 
-def _parsed(body: bytes) -> dict[str, object]:
+def parsed(body: bytes) -> dict[str, object]:
+    """Return the object in ``body``.
+
+    Raises:
+        StreamError: it is not JSON, or not an object.
+    """
     try:
         fields = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -206,6 +315,14 @@ def _cursors(value: object) -> dict[str, int]:
         message = f"invalid cursors: expected an object of sequence numbers, got {value!r:.100}"
         raise StreamError(message)
     return value
+
+
+def _segment(value: object) -> tuple[str, int]:
+    match value:
+        case {"stream": str(stream), "sequence": int(sequence), **others} if not others:
+            return stream, sequence
+    message = f"invalid segment: expected a stream and a sequence number, got {value!r:.100}"
+    raise StreamError(message)
 
 
 def _sequences(value: object) -> dict[str, list[int]]:

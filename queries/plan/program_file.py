@@ -136,7 +136,7 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 def _body(program: Program) -> str:
     """Return calls and program as the lines between the head and the closing brace."""
-    writer = _ProgramWriter()
+    writer = ProgramWriter()
     tree = json.dumps(writer.plain(program))
     calls = ",\n".join(writer.calls)
     return f'"calls": [\n{calls}\n],\n"program": {tree}'
@@ -146,7 +146,7 @@ def _digest(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-class _ProgramWriter:
+class ProgramWriter:
     """Turns plan nodes into plain JSON values, and collects their calls.
 
     Attributes:
@@ -216,7 +216,7 @@ def _read_calls(values: list[Any]) -> list[Call]:
 
 
 def _read(value: Any, calls: list[Call]) -> Any:
-    """Return the plan node or plain value that ``_ProgramWriter.plain`` wrote."""
+    """Return the plan node or plain value that ``ProgramWriter.plain`` wrote."""
     if isinstance(value, list):
         return tuple(_read(each, calls) for each in value)
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Events of processes as lines: one JSON object each.
+"""Events of processes as lines: one JSON object each; dataclasses as plain values of JSON.
 
 The kind of the event is in ``event``; fields that have their default are left out.
 """
@@ -40,7 +40,7 @@ class EventWriter:
 
 def encode(event: ProcessEvent) -> str:
     """Return the line of an event, without its end."""
-    return json.dumps({"event": event.kind, **_plain(event)})
+    return json.dumps({"event": event.kind, **to_plain(event)})
 
 
 def decode(line: bytes, events: tuple[type[ProcessEvent], ...]) -> ProcessEvent | None:
@@ -63,22 +63,22 @@ def decode(line: bytes, events: tuple[type[ProcessEvent], ...]) -> ProcessEvent 
     for event in events:
         if event.kind == kind:
             try:
-                return _object(event, value)  # type: ignore[no-any-return]
+                return from_plain(event, value)  # type: ignore[no-any-return]
             except TypeError as error:
                 message = f"invalid event {kind!r}: {error}"
                 raise StreamError(message) from error
     return None
 
 
-def _plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return a dataclass as a mapping without default values, other values as they are."""
     if isinstance(value, tuple):
-        return [_plain(each) for each in value]
+        return [to_plain(each) for each in value]
     if not is_dataclass(value):
         return value
     values = {each: getattr(value, each.name) for each in fields(value)}
     return {
-        each.name: _plain(found) for each, found in values.items() if found != _default_of(each)
+        each.name: to_plain(found) for each, found in values.items() if found != _default_of(each)
     }
 
 
@@ -92,8 +92,8 @@ def _hints(kind: type) -> dict[str, Any]:
     return {each.name: hints[each.name] for each in fields(kind)}
 
 
-def _object(kind: type, value: Any) -> Any:
-    """Return a dataclass made of a mapping.
+def from_plain(kind: type, value: Any) -> Any:
+    """Return a dataclass made of a mapping, as ``to_plain`` returns one.
 
     Raises:
         TypeError: the mapping lacks a field, or has one that is unknown or of another type.
@@ -127,7 +127,7 @@ def _checked(name: str, hint: Any, value: Any) -> Any:
     if get_origin(hint) is tuple and isinstance(value, list):
         return tuple(_checked(name, arguments[0], each) for each in value)
     if is_dataclass(hint) and isinstance(value, dict):
-        return _object(hint, value)  # type: ignore[arg-type]
+        return from_plain(hint, value)  # type: ignore[arg-type]
     accepted: Any = (int, float) if hint is float else hint
     is_plain = isinstance(hint, type) and get_origin(hint) is None
     if is_plain and isinstance(value, accepted) and isinstance(value, bool) == (hint is bool):

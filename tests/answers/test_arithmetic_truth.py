@@ -6,15 +6,19 @@ import csv
 import io
 import socket
 from collections import Counter, defaultdict
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dpkt
 import pytest
 from tests.support.gscope_command import run
+from tests.support.requirements import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.spark
 
-CAPTURE = Path(__file__).parents[2] / ".." / "shared" / "captures" / "ndpi-netflix.pcap"
+CAPTURE = CAPTURES / "ndpi-netflix.pcap"
 HASHED = "(sequence_number * 2654435761) % 100 < 10"
 QUERIES = f"""
 DEFINE {{ query_name 'low'; }}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import struct
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.support.gscope_command import run
+from tests.support.requirements import needs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +98,7 @@ def test_duckdb_distinguishes_null_from_empty_text_in_csv(capture: Path, tmp_pat
     ]
 
 
-@pytest.mark.skipif(shutil.which("jq") is None, reason="jq is not installed")
+@needs("jq")
 @pytest.mark.spark
 def test_jq_reads_all_ndjson(capture: Path, tmp_path: Path) -> None:
     query = (

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.capture.packet.raw_captures import SHARED, read_capture
+from tests.capture.packet.raw_captures import read_capture
 from tests.capture.saving.pcapng_reader import read_pcapng
-from tests.library.tshark import SETTINGS, TSHARK, Packet, read
+from tests.library.tshark import SETTINGS, Packet, read
 from tests.support.gscope_command import run
+from tests.support.requirements import CAPTURES, needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.capture.packet.kernel_reader import RawPacket
 
-CAPTURES = (
+SAMPLE = (
     *("ndpi-reddit.pcap", "ndpi-vnc.pcap", "ndpi-netflix.pcap", "ndpi-ssh.pcap"),
     *("ndpi-synscan.pcap", "ndpi-dnp3.pcap", "ndpi-irc.pcap", "zeek-leak_test.pcapng"),
     *("ndpi-mumble.pcapng", "ndpi-z3950.pcapng", "zeek-smtp-bdat-cmd-invalid.pcapng"),
@@ -41,23 +41,20 @@ QUERIES = {
 
 pytestmark = pytest.mark.spark
 
-needs_tshark = pytest.mark.skipif(TSHARK is None, reason="tshark is the oracle")
-
 
 def path_of(capture: str) -> Path:
-    return SHARED / "captures" / capture
+    return CAPTURES / capture
 
 
 def filtered_by_tshark(merged: Path, display_filter: str) -> list[RawPacket]:
     out = merged.with_name("filtered.pcapng")
     settings = [word for each in SETTINGS for word in ("-o", each)]
-    assert TSHARK is not None
-    command = [TSHARK, "-n", *settings, "-r", str(merged), "-Y", display_filter, "-w", str(out)]
+    command = ["tshark", "-n", *settings, "-r", str(merged), "-Y", display_filter, "-w", str(out)]
     subprocess.run(command, check=True, capture_output=True)
     return read_capture(out)
 
 
-@needs_tshark
+@needs("tshark", "capinfos")
 def test_saved_packets_are_those_of_display_filters(tmp_path: Path) -> None:
     hits = tmp_path / "hits.pcapng"
     texts = [
@@ -65,7 +62,7 @@ def test_saved_packets_are_those_of_display_filters(tmp_path: Path) -> None:
         for name, (query, _) in QUERIES.items()
         for word in ("-e", f"DEFINE {{ query_name '{name}'; }} {query}")
     ]
-    inputs = [f"i{number}={path_of(capture)}" for number, capture in enumerate(CAPTURES)]
+    inputs = [f"i{number}={path_of(capture)}" for number, capture in enumerate(SAMPLE)]
     # Small buffers and blocks, so that kernels stop for room in the middle of a batch.
     small = ["--output-rows", "1", "--block", "4K", "--heartbeat-interval", "7300ms"]
     answers = ["-w", str(tmp_path / "answers"), "--save-packets", str(hits)]
@@ -74,18 +71,18 @@ def test_saved_packets_are_those_of_display_filters(tmp_path: Path) -> None:
     found = read_pcapng(hits.read_bytes())
     # One file for tshark, whose start takes a second: the captures one behind the other.
     merged = tmp_path / "merged.pcapng"
-    sources = [path_of(capture) for capture in CAPTURES]
+    sources = [path_of(capture) for capture in SAMPLE]
     subprocess.run(["mergecap", "-a", "-w", merged, *sources], check=True)
     for name, (_, display_filter) in QUERIES.items():
         saved = [
             (p.link, p.data, p.wirelen, p.time_ns)
-            for number in range(len(CAPTURES))
+            for number in range(len(SAMPLE))
             for p in found
             if p.interface == f"i{number}" and name in p.comments
         ]
         expected = filtered_by_tshark(merged, display_filter)
         assert saved == [(p.linktype, p.data, p.wirelen, p.time_ns) for p in expected], name
-    assert {p.interface for p in found} >= {f"i{number}" for number in range(len(CAPTURES) - 2)}
+    assert {p.interface for p in found} >= {f"i{number}" for number in range(len(SAMPLE) - 2)}
     # One block for each packet, whatever the number of queries; and one row for each comment.
     comments = [p.comments for p in found]
     assert max(map(len, comments)) == 2
@@ -101,10 +98,8 @@ def check_with_others(hits: Path, packets: int) -> None:
     again = run("replay", hits, "-e", "SELECT count(*) AS packets FROM PKT", "-o", "csv")
     assert (again.returncode, again.stdout) == (0, f"packets\n{packets}\n")
     assert len(again.stderr.splitlines()) == 1, again.stderr
-    capinfos = shutil.which("capinfos")
-    if capinfos is not None:
-        shown = subprocess.run([capinfos, hits], check=True, capture_output=True, text=True).stdout
-        assert re.search(rf"Number of packets: +{packets}\b", shown)
+    shown = subprocess.run(["capinfos", hits], check=True, capture_output=True, text=True).stdout
+    assert re.search(rf"Number of packets: +{packets}\b", shown)
 
 
 GROUPED: dict[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = {
@@ -167,7 +162,7 @@ class Seen:
         return getattr(self.shown, name)
 
 
-@needs_tshark
+@needs("tshark")
 def test_packets_of_groups_are_those_of_the_groups_in_the_answer(tmp_path: Path) -> None:
     hits = tmp_path / "hits.pcapng"
     captures = {"a": "ndpi-reddit.pcap", "b": "ndpi-ssh.pcap", "c": "zeek-dhcp_flood.pcap"}

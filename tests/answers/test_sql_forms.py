@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dpkt
 import duckdb
 import pytest
 from tests.golden.driver import COMPILED, INTERPRETED, answer
+from tests.support.requirements import CAPTURES, needs_captures
 
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.golden.driver import Row, Variation
 
-CAPTURE = Path(__file__).parents[2] / ".." / "shared" / "captures" / "ndpi-pcap-1kxun.pcap"
+CAPTURE = CAPTURES / "ndpi-pcap-1kxun.pcap"
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(not CAPTURE.exists(), reason="the shared captures are not here"),
-]
+pytestmark = [pytest.mark.spark, needs_captures]
 
 FORMS = {
     # GSQL → what DuckDB is asked; the columns of both are those of the TCP packets below

@@ -14,6 +14,7 @@ from tests.capture.packet.raw_captures import read_capture
 from tests.golden.driver import COMPILED, CRASHING, VARIATIONS, Variation, answer
 from tests.support.gscope_command import run
 from tests.support.long_form import cases
+from tests.support.requirements import EXPECTED, captures
 
 from gscope.cli.config.capture_files import interfaces_of
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -25,13 +26,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-SHARED = Path(__file__).parents[2] / ".." / "shared"
 ALLOWED = Path(__file__).with_name("truth_allowed.txt")
 KEYS = "interface, ipversion, protocol, srcIP, destIP, srcPort, destPort"
 FLOW = (
     f"SELECT tb, {KEYS}, count(*) as cnt, sum(len) as bytes FROM IP GROUP BY time/10 as tb, {KEYS}"
 )
-CAPTURES = 85
 REST = [variation for variation in VARIATIONS if variation not in (COMPILED, CRASHING)]
 UNUSUAL = (
     *("--table-slots", "4", "--output-rows", "1", "--heartbeat-interval", "7300ms"),
@@ -39,13 +38,6 @@ UNUSUAL = (
 )
 
 Row = tuple[str, ...]
-
-
-def captures() -> list[Path]:
-    folder = SHARED / "captures"
-    found = sorted(path for path in folder.glob("*") if path.suffix != ".tsv")
-    assert len(found) == CAPTURES, f"{folder.resolve()} must hold {CAPTURES} captures"
-    return found
 
 
 def is_capture(path: Path) -> bool:
@@ -59,7 +51,7 @@ def expected() -> dict[str, list[Row]]:
     flows = {}
     for path in captures():
         if path.name not in allowed:
-            with (SHARED / "expected" / f"{path.name}.flows.csv").open(newline="") as lines:
+            with (EXPECTED / f"{path.name}.flows.csv").open(newline="") as lines:
                 flows[path.name] = sorted(tuple(row) for row in list(csv.reader(lines))[1:])
     return flows
 
@@ -74,6 +66,7 @@ def split_by_capture(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def arguments() -> list[str]:
+    assert len(captures()) == 85
     return [str(path) for path in captures()]
 
 

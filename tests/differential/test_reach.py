@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tests.differential import addresses
@@ -18,8 +19,15 @@ if TYPE_CHECKING:
 
     from tests.differential.sliding import Window
 
-SCENARIOS = [random_scenario(seed, 12) for seed in range(60)]
-WINDOWS = [random_scenario(seed, 12, has_windows=True) for seed in range(30)]
+
+@cache
+def scenarios() -> list[Scenario]:
+    return [random_scenario(seed, 12) for seed in range(60)]
+
+
+@cache
+def window_scenarios() -> list[Scenario]:
+    return [random_scenario(seed, 12, has_windows=True) for seed in range(30)]
 
 
 def expressions(query: Query) -> list[Expression]:
@@ -34,7 +42,7 @@ def expressions(query: Query) -> list[Expression]:
 
 
 def test_every_operator_function_and_aggregate_is_asked_for() -> None:
-    parts = [e for s in SCENARIOS for query in s.queries for e in expressions(query)]
+    parts = [e for s in scenarios() for query in s.queries for e in expressions(query)]
     operators = {part.op for part in parts}
     assert set(STRICT) | set(LAZY) <= operators
     texts = {part.text for part in parts if part.op == "aggregate"}
@@ -50,7 +58,7 @@ def test_every_operator_function_and_aggregate_is_asked_for() -> None:
 def test_every_kind_of_query_is_made_and_most_have_rows() -> None:
     kinds: Counter[str] = Counter()
     filled = 0
-    for scenario in SCENARIOS:
+    for scenario in scenarios():
         reference = Reference(scenario.traffic.decoded()[0])
         for query in scenario.queries:
             kinds[_kind(query)] += 1
@@ -62,7 +70,7 @@ def test_every_kind_of_query_is_made_and_most_have_rows() -> None:
 
 
 def test_every_kind_of_join_is_made() -> None:
-    queries = [query for scenario in SCENARIOS for query in scenario.queries]
+    queries = [query for scenario in scenarios() for query in scenario.queries]
     made = [
         (query, query.source)
         for query in queries
@@ -84,7 +92,7 @@ def test_every_kind_of_window_is_made_and_most_have_rows() -> None:
     kinds: Counter[str] = Counter()
     filled = 0
     classes: Counter[object] = Counter()
-    for number, scenario in enumerate(WINDOWS):
+    for number, scenario in enumerate(window_scenarios()):
         reference = Reference(scenario.traffic.decoded()[0])
         for query in scenario.queries:
             if isinstance(query, Group) and query.window is not None:
@@ -138,7 +146,7 @@ def _window_kinds(query: Group, window: Window) -> Iterator[str]:
 
 def test_integers_add_up_beyond_64_bits_and_addresses_are_mapped() -> None:
     assert any(abs(total) >= 2**63 for total in _sums())
-    rows = [row for s in SCENARIOS for rows in s.traffic.decoded()[0].values() for row in rows]
+    rows = [row for s in scenarios() for rows in s.traffic.decoded()[0].values() for row in rows]
     assert any(
         addresses.shown(row["srcIP"]).startswith("::ffff:") for row in rows if "srcIP" in row
     )
@@ -146,7 +154,7 @@ def test_integers_add_up_beyond_64_bits_and_addresses_are_mapped() -> None:
 
 def _sums() -> Iterator[int]:
     """Exact sums of the groups over packets whose sum or average of integers is asked for."""
-    for scenario in SCENARIOS[:20]:
+    for scenario in scenarios()[:20]:
         reference = Reference(scenario.traffic.decoded()[0])
         for query in scenario.queries:
             if not isinstance(query, Group) or not isinstance(query.source, Scan):
@@ -167,8 +175,8 @@ def test_a_seed_is_a_scenario() -> None:
     def texts(scenario: Scenario) -> list[str]:
         return [query.text for query in scenario.queries]
 
-    assert texts(random_scenario(7, 12)) == texts(SCENARIOS[7])
-    assert random_scenario(7, 12).traffic == SCENARIOS[7].traffic
+    assert texts(random_scenario(7, 12)) == texts(scenarios()[7])
+    assert random_scenario(7, 12).traffic == scenarios()[7].traffic
 
 
 def _kind(query: Query) -> str:

@@ -21,6 +21,7 @@ from tests.docs.office import write_office
 from tests.library import tshark
 from tests.library.comparison import text_of, with_time
 from tests.library.oracles import ORACLES
+from tests.support.requirements import require
 
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.row_order import visible
@@ -77,8 +78,7 @@ def test_answers_are_those_of_the_page_and_of_their_oracles(
     assert wrong == {}, "`python -m tests.docs.cookbook` rewrites the answers"
     page = PAGE.read_text(encoding="utf-8")
     assert with_table_of_duckdb(page, program, rows) == page
-    if tshark.TSHARK is None:
-        pytest.skip("tshark is not installed")
+    require("tshark")
     packets = tshark.read(write_office(tmp_path))
     for recipe in RECIPES:
         for name in recipe.results:

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from tests.docs.test_pages import user_files
 from tests.support.gscope_command import run
+from tests.support.requirements import CAPTURES, needs_captures
 
 ROOT = Path(__file__).parents[2]
-CAPTURE = ROOT / ".." / "shared" / "captures" / "ndpi-pcap-1kxun.pcap"
+CAPTURE = CAPTURES / "ndpi-pcap-1kxun.pcap"
 PAGE = (ROOT / "docs" / "user_functions.md").read_text(encoding="utf-8")
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.spark,
-    pytest.mark.skipif(not CAPTURE.exists(), reason="the shared captures are not here"),
+    needs_captures,
 ]
 
 

@@ -13,9 +13,10 @@ import pytest
 from tests.golden.cases import Case, all_cases
 from tests.support.gscope_command import PATIENCE_S, command, descendants, is_alive, run, wait_for
 from tests.support.long_form import cases
+from tests.support.requirements import CAPTURES
 
 CASES = {case.name: case for case in all_cases()}
-CAPTURE = Path(__file__).parents[2] / ".." / "shared" / "captures" / "ndpi-netflix.pcap"
+CAPTURE = CAPTURES / "ndpi-netflix.pcap"
 PER_SECOND = "SELECT tb, srcIP, destIP, count(*) as cnt FROM IP GROUP BY time as tb, srcIP, destIP"
 PACED = ("--speed", "9", "--heartbeat-interval", "500ms")
 """Ninety seconds of trace in ten, with a step every now and then: Spark is ready long before the end."""

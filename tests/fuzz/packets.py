@@ -13,7 +13,7 @@ import lz4.frame
 import zstandard
 from tests.capture.packet.kernel_reader import RawPacket, read_packets
 from tests.capture.packet.lowpan_frames import all_forms
-from tests.capture.packet.raw_captures import captures, read_capture
+from tests.capture.packet.raw_captures import read_capture
 from tests.capture.packet.test_rare_links import FOUND
 from tests.capture.sources.files.capture_bytes import (
     enhanced,
@@ -23,6 +23,7 @@ from tests.capture.sources.files.capture_bytes import (
     section,
 )
 from tests.fuzz.sums import unaccounted
+from tests.support.requirements import captures
 
 from gscope.capture.packet.dissector.dissect import dissect
 from gscope.errors import CaptureError

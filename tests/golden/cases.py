@@ -37,6 +37,7 @@ from tests.reference.queries import REFERENCES as PLAIN_REFERENCES
 from tests.reference.reference import read_packets, read_raw, shown
 from tests.reference.running import RUNNING_REFERENCES
 from tests.reference.whole_input import WHOLE_INPUT_REFERENCES
+from tests.support.requirements import CAPTURES
 
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -55,7 +56,6 @@ REFERENCES = {
 }
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER.parents[1] / "queries" / "library"
-SHARED = FOLDER.parents[1] / ".." / "shared"
 Row = tuple[str, ...]
 Files = dict[str, list[Path]]
 
@@ -95,7 +95,7 @@ class Case:
         """The captures of each interface; synthetic ones are made on first use."""
         files: Files = {}
         for interface, names in self.settings.get("captures", {}).items():
-            files[interface] = [SHARED / "captures" / name for name in names]
+            files[interface] = [CAPTURES / name for name in names]
             for path in files[interface]:
                 assert path.exists(), f"{path} is missing: the captures belong beside the project"
         for interface, settings in self.settings.get("synthetic", {}).items():

@@ -10,7 +10,7 @@ from tests.golden.cases import FOLDER, REFERENCES, Case
 from tests.library.comparison import LIBRARY, compare
 from tests.library.oracles import ORACLES, PUBLISHED, PUBLISHED_OTHERWISE
 from tests.library.table import PAGE, names, with_tables
-from tests.library.tshark import TSHARK
+from tests.support.requirements import needs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ _COMMENT = re.compile(r"--[^\n]*|DEFINE \{[^}]*\}|Query \w+:", re.IGNORECASE)
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(TSHARK is None, reason="tshark is not installed")
+@needs("tshark")
 def test_every_query_gives_the_rows_of_its_oracle(tmp_path: Path, spark: SparkSession) -> None:
     """One test, because one reading of the trace answers all queries."""
     found = compare(tmp_path, spark)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.capture.packet.kernel_reader import RawPacket
-from tests.capture.packet.raw_captures import captures, read_capture
+from tests.capture.packet.raw_captures import read_capture
 from tests.capture.sources.files.capture_bytes import block_of, option
 from tests.library.hard_traffic import MADE
 from tests.library.things import THINGS
 from tests.library.traffic import BASE
+from tests.support.requirements import captures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,7 +6,6 @@ inner headers behind those of outer ones. Nothing is reassembled.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-TSHARK = shutil.which("tshark")
 
 _NEXT = {
     0: "ipv6.hopopts.nxt",
@@ -194,8 +191,7 @@ class Packet:
 
 def read(path: Path, more: Sequence[str] = ()) -> list[Packet]:
     """Return every packet of ``path``, with ``FIELDS`` and ``more`` fields."""
-    assert TSHARK is not None, "tshark is missing: apt-get install tshark"
-    command = [TSHARK, "-n", "-r", str(path), "-T", "fields", "-E", "occurrence=a"]
+    command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "occurrence=a"]
     command += ["-E", "separator=/t", "-E", "aggregator=|"]
     for setting in SETTINGS:
         command += ["-o", setting]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,18 +13,18 @@ from tests.library import tshark
 from tests.library.traffic import write
 from tests.newcomer.one_liners import CONTEXT
 from tests.newcomer.traffic import packets
+from tests.support.requirements import ROOT, needs
 
 from gscope.queries.compile import QueryText, compile_queries
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.golden.driver import Row, Variation
 
-PAGE = Path(__file__).parents[2] / "docs" / "gsql" / "coming_from.md"
-TCPDUMP = shutil.which("tcpdump")
+PAGE = ROOT / "docs" / "gsql" / "coming_from.md"
 
-pytestmark = pytest.mark.skipif(
-    tshark.TSHARK is None or TCPDUMP is None, reason="tshark or tcpdump is not installed"
-)
+pytestmark = needs("tshark", "tcpdump")
 
 
 def rows(tool: str) -> list[tuple[str, str]]:
@@ -62,7 +60,7 @@ def selections(capture: Path, variation: Variation) -> dict[str, list[Row]]:
 
 def times(capture: Path, display_filter: str = "") -> list[Row]:
     """Return the times of packets in nanoseconds, as tshark reads them."""
-    command = [str(tshark.TSHARK), "-n", "-r", str(capture), "-T", "fields", "-e"]
+    command = ["tshark", "-n", "-r", str(capture), "-T", "fields", "-e"]
     command.append("frame.time_epoch")
     for setting in tshark.SETTINGS:
         command += ["-o", setting]
@@ -76,7 +74,7 @@ def test_a_filter_of_tcpdump_selects_the_same_packets(
     expression: str, text: str, capture: Path, selected: dict[str, list[Row]], tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.pcap"
-    command = [str(TCPDUMP), "-r", str(capture), "--time-stamp-precision=nano", "-w", str(kept)]
+    command = ["tcpdump", "-r", str(capture), "--time-stamp-precision=nano", "-w", str(kept)]
     behind_tags = f"({expression}) or (vlan and ({expression}))"
     subprocess.run([*command, behind_tags], capture_output=True, check=True)
     wanted = times(kept)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.golden.driver import Variation, answer
-from tests.library import tshark
 from tests.newcomer.one_liners import CONTEXT, OneLiner, followed, one_liners
 from tests.newcomer.oracle import open_oracle
 from tests.newcomer.traffic import write_network
 from tests.support.gscope_command import run
+from tests.support.requirements import needs
 
 from gscope.queries.compile import QueryText, compile_queries
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 ONE_LINERS = one_liners()
 IDS = [f"line {each.line}" for each in ONE_LINERS]
 INTERPRETED = Variation("interpreted", is_interpreted=True, interprets_plans=True)
-
-needs_tshark = pytest.mark.skipif(tshark.TSHARK is None, reason="tshark is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +62,7 @@ def test_it_compiles_as_typed_or_after_following_the_hints(one: OneLiner) -> Non
 
 
 @pytest.mark.spark
-@needs_tshark
+@needs("tshark")
 def test_all_answer_what_the_oracle_answers(
     answers: dict[str, list[Row]], oracle: duckdb.DuckDBPyConnection
 ) -> None:
@@ -76,7 +74,7 @@ def test_all_answer_what_the_oracle_answers(
     assert not wrong, "\n".join(wrong)
 
 
-@needs_tshark
+@needs("tshark")
 @pytest.mark.parametrize("one", ONE_LINERS, ids=IDS)
 def test_the_oracle_has_rows(one: OneLiner, oracle: duckdb.DuckDBPyConnection) -> None:
     """So that no answer is right because it is empty, or counts nothing."""
@@ -86,7 +84,7 @@ def test_the_oracle_has_rows(one: OneLiner, oracle: duckdb.DuckDBPyConnection) -
 
 
 @pytest.mark.long
-@needs_tshark
+@needs("tshark")
 @pytest.mark.parametrize("one", ONE_LINERS, ids=IDS)
 def test_alone_at_the_command_line(
     one: OneLiner, capture: Path, oracle: duckdb.DuckDBPyConnection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,3 +125,13 @@ def test_no_file_is_longer_than_500_lines() -> None:
     files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
     lengths = {named(path): len(path.read_text(encoding="utf-8").splitlines()) for path in files}
     assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+def test_what_tests_need_of_a_machine_is_asked_in_one_place() -> None:
+    asking = re.compile(r"\b(skipif|importorskip|xfail)\(|\b(pytest|mark)\.skip\b")
+    asked = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("*.py")
+        if asking.search(path.read_text(encoding="utf-8"))
+    }
+    assert asked == {"tests/support/requirements.py"}

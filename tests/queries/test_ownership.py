@@ -6,13 +6,13 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.requirements import needs_root
 
 from gscope.queries.ownership import ensure_private_folder, fault_of_folder, is_trusted_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
 OTHER = 54321
 
 
@@ -61,7 +61,7 @@ def test_links_in_a_circle_and_what_is_missing_or_no_folder_are_faults(tmp_path:
     assert "not a folder" in str(fault_of_folder(tmp_path / "file"))
 
 
-@as_root
+@needs_root
 def test_what_belongs_to_another_user_is_not_trusted(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     ours = theirs / "ours"
@@ -88,7 +88,7 @@ def test_a_file_is_trusted_if_only_we_can_have_written_it(tmp_path: Path) -> Non
     assert not is_trusted_file(tmp_path / "link")
 
 
-@as_root
+@needs_root
 def test_a_file_of_another_user_is_not_trusted(tmp_path: Path) -> None:
     file = tmp_path / "kernel"
     file.touch(mode=0o644)

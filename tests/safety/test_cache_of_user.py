@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import stat
 import tempfile
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.requirements import needs_root
 
 from gscope.capture.confinement.identity import Identity, acting_as
 from gscope.capture.confinement.prepare import prepare
@@ -17,7 +17,7 @@ from gscope.capture.confinement.prepare import prepare
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root changes to another user")
+pytestmark = needs_root
 
 
 @pytest.fixture

@@ -17,16 +17,14 @@ from tests.capture.replay.test_replay_capture import write_pcap
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
 from tests.live.test_run import udp
 from tests.support.gscope_command import command, descendants, is_alive, run, status, wait_for
+from tests.support.requirements import needs_landlock, needs_root
 
 from gscope.capture.confinement.landlock import landlock_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can change to another user"),
-]
+pytestmark = [pytest.mark.slow, needs_root]
 
 PATIENCE_S = 180.0
 FLOWS = "SELECT tb, srcPort, count(*) AS n FROM UDP GROUP BY time/60 AS tb, srcPort"
@@ -280,7 +278,7 @@ def inside(folder: Path, patch: str = "") -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-@pytest.mark.skipif(landlock_version() < 2, reason="this kernel has no Landlock of version 2")
+@needs_landlock(2)
 def test_what_a_confined_process_can_do(open_folder: Path) -> None:
     found = inside(open_folder)
     assert found == {

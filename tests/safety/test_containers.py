@@ -11,14 +11,12 @@ import pytest
 from tests.capture.replay.test_replay_capture import write_pcap
 from tests.live.test_run import udp
 from tests.support.gscope_command import command
+from tests.support.requirements import needs_root
 
 UID = 1_000_660_000
 ROOT = Path(__file__).parents[2]
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without a name"),
-]
+pytestmark = [pytest.mark.slow, needs_root]
 
 
 def test_queries_are_answered_without_a_home_and_with_one_that_is_closed(

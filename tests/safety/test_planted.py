@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.safety.planted import OTHER, WAYS, Trap, given_away
+from tests.support.requirements import needs_root
 
 from gscope.cli.config.effective import load_config
 from gscope.engine.spark.jvm.class_data_archive import archive_path, with_archive
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     Way = Callable[[Path], None]
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
+pytestmark = needs_root
 
 KERNEL = """
 import sys

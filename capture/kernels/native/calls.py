@@ -154,5 +154,4 @@ FUNCTIONS: dict[Any, Function] = {
     np.floor: _rounding("llvm.floor"),
     np.ceil: _rounding("llvm.ceil"),
     np.trunc: _rounding("llvm.trunc"),
-    np.sqrt: _rounding("llvm.sqrt"),
 }

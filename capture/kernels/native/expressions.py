@@ -127,8 +127,8 @@ class Expressions:
                 return self._compare(expression)
             case ast.BoolOp():
                 return self._logical(expression)
-            case ast.IfExp(test=test, body=body, orelse=other):
-                return self._either(test, body, other)
+            case ast.IfExp():
+                return self._either(expression)
             case ast.Tuple(elts=elements):
                 return _record(None, [self.build(each) for each in elements])
             case ast.Attribute():
@@ -225,10 +225,9 @@ class Expressions:
         build = self.builder
         if isinstance(expression.op, ast.Not):
             return Value(Kind.BOOL, (build.not_(self._truth(value)),))
-        if value.kind is Kind.BOOL:
-            value = self.convert(value, Kind.INT)
         match expression.op, value.kind:
-            case ast.USub(), Kind.INT:
+            case ast.USub(), Kind.BOOL | Kind.INT:
+                value = self.convert(value, Kind.INT)
                 return Value(Kind.INT, (build.sub(_I64(0), value.only, flags=_NO_OVERFLOW),))
             case ast.USub(), Kind.FLOAT:
                 return Value(Kind.FLOAT, (build.fneg(value.only),))
@@ -281,13 +280,13 @@ class Expressions:
         chosen.add_incoming(_I1(0), no)
         return Value(Kind.BOOL, (chosen,))
 
-    def _either(self, test: ast.expr, body: ast.expr, other: ast.expr) -> Value:
-        kind = self.inference.kind(ast.IfExp(test, body, other))
+    def _either(self, choice: ast.IfExp) -> Value:
+        kind = self.inference.kind(choice)
         assert kind is not None
         yes, no, after = self.block("yes"), self.block("no"), self.block("after")
-        self.branch(test, yes, no)
+        self.branch(choice.test, yes, no)
         ends = []
-        for block, expression in ((yes, body), (no, other)):
+        for block, expression in ((yes, choice.body), (no, choice.orelse)):
             self.builder.position_at_end(block)
             value = self.convert(self.build(expression), kind)
             ends.append((value, self.builder.block))

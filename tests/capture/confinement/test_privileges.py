@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.support.requirements import needs_root
 
 from gscope.capture.confinement.privileges import capabilities
 
@@ -44,7 +45,7 @@ def test_nothing_is_left_and_no_raw_socket_opens() -> None:
 
 
 @pytest.mark.live
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities by default")
+@needs_root
 def test_capabilities_are_those_of_the_process() -> None:
     assert capabilities()[os.getpid()] != 0
 

@@ -51,6 +51,16 @@ def add_source(sources: Path, number: int, *, used_s: int) -> Path:
     return path
 
 
+def add_machine_code(sources: Path, number: int, *, used_s: int) -> list[Path]:
+    """Files for two kinds of processors, of a block each."""
+    stem = f"lfta_{number:024x}"
+    files = [sources / f"{stem}.{processor:016x}.o" for processor in (1, 2)]
+    for file in files:
+        file.write_bytes(b"x" * FILE_BYTES)
+        os.utime(file, ns=(used_s * 1_000_000_000,) * 2)
+    return files
+
+
 def test_what_was_used_longest_ago_goes_until_the_rest_fits(kernels: Path, sources: Path) -> None:
     folders = [add_kernel(kernels, number, used_s=used) for number, used in enumerate((30, 10, 20))]
     path = add_source(sources, 1, used_s=15)
@@ -145,6 +155,35 @@ def test_what_a_killed_process_left_unfinished_goes(kernels: Path, sources: Path
     assert not any(path.exists() for path in leftovers)
     prune(kernels, sources, NOW_NS, max_bytes=0)
     assert not folder.exists()
+
+
+def test_machine_code_goes_with_its_source(kernels: Path, sources: Path) -> None:
+    older, newer = (add_source(sources, number, used_s=number) for number in (1, 2))
+    gone = add_machine_code(sources, 1, used_s=30)
+    kept = add_machine_code(sources, 2, used_s=1)
+    freed = prune(kernels, sources, NOW_NS, max_bytes=4 * FILE_BYTES)
+    assert freed == 4 * FILE_BYTES
+    assert not any(path.exists() for path in (older, *gone))
+    assert all(path.exists() for path in (newer, *kept))
+
+
+def test_what_was_compiled_of_a_source_that_is_gone_goes(kernels: Path, sources: Path) -> None:
+    path = add_source(sources, 1, used_s=1)
+    files = add_machine_code(sources, 1, used_s=1)
+    byte_code = sources / "__pycache__" / f"{path.stem}.cpython-311.pyc"
+    os.utime(byte_code, ns=(1, 1))
+    path.unlink()
+    foreign = [sources / "lfta_1.o", sources / f"{path.stem}.o", sources / "notes.o"]
+    for each in foreign:
+        each.write_text("mine")
+        os.utime(each, ns=(1, 1))
+    recent = add_machine_code(sources, 2, used_s=(NOW_NS - IN_USE_NS) // 1_000_000_000 + 1)
+    of_link = add_machine_code(sources, 3, used_s=1)
+    link = sources / f"lfta_{3:024x}.py"
+    link.symlink_to(foreign[0])
+    assert prune(kernels, sources, NOW_NS) == 3 * FILE_BYTES
+    assert not any(each.exists() for each in (*files, byte_code))
+    assert all(each.exists() for each in (*foreign, *recent, *of_link, link))
 
 
 def test_folders_that_are_not_there_hold_nothing(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import ipaddress
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.capture.lfta.lfta_builders import (
@@ -19,15 +18,15 @@ from tests.capture.lfta.lfta_builders import (
     udp,
 )
 from tests.capture.lfta.lfta_collect import Collector, Row, compiled, interpreted, merged, run
+from tests.support.requirements import EXPECTED, captures
 
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.sources.files.open import open_source
 from gscope.errors import CaptureError
 
-SHARED = Path(__file__).parents[3] / ".." / "shared"
-CAPTURES = sorted(
-    p for p in (SHARED / "captures").glob("*") if ".pcap" in p.name or p.suffix == ".cap"
-)
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SECOND = 10**9
 
 
@@ -85,7 +84,7 @@ def test_packets_below_the_bound_are_late_for_all_lftas() -> None:
 
 
 def expected_flows(path: Path) -> list[tuple[Any, ...]]:
-    with (SHARED / "expected" / f"{path.name}.flows.csv").open() as file:
+    with (EXPECTED / f"{path.name}.flows.csv").open() as file:
         return sorted(
             tuple(
                 ipaddress.ip_address(value).packed if name.endswith("IP") else int(value)
@@ -123,7 +122,7 @@ def flows_of(path: Path, settings: LftaSettings) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("slots", [4, 1 << 12])
 def test_flows_of_every_capture_are_those_of_tshark(slots: int) -> None:
-    assert len(CAPTURES) == 85
+    assert len(captures()) == 85
     settings = LftaSettings(table_slots=slots)
-    wrong = [path.name for path in CAPTURES if flows_of(path, settings) != expected_flows(path)]
+    wrong = [path.name for path in captures() if flows_of(path, settings) != expected_flows(path)]
     assert wrong == []

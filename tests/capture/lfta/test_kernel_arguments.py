@@ -22,7 +22,7 @@ from gscope.capture.lfta.kernel_arguments import (
     block_arrays,
     run_arguments,
 )
-from gscope.capture.lfta.native_kernel import RUN_KINDS
+from gscope.capture.lfta.kernel_assembly import RUN_KINDS
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.replay.bulk_kernel import PumpResult

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 import stat
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.capture.lfta.lfta_builders import block_of, flow, ipv4, udp
 from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
+from tests.support.requirements import ROOT
 
 from gscope.capture.kernels import jit
 from gscope.capture.kernels.native import machine_code
 from gscope.capture.lfta import cache, native_kernel
 from gscope.capture.lfta.cache import load_kernel
+from gscope.capture.lfta.kernel_assembly import kernel_assembly
 from gscope.capture.lfta.native_kernel import DECODER_SOURCE
 from gscope.capture.lfta.settings import LftaSettings
 
@@ -27,14 +30,14 @@ if TYPE_CHECKING:
 def compilations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the modules compiled, with a cache of this test's own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    compile_module = native_kernel._assembly
+    compile_module = native_kernel._kernel_assembly
     names: list[str] = []
 
     def counted(module: ModuleType) -> str:
         names.append(module.__name__)
         return compile_module(module)
 
-    monkeypatch.setattr(native_kernel, "_assembly", counted)
+    monkeypatch.setattr(native_kernel, "_kernel_assembly", counted)
     monkeypatch.setattr(native_kernel, "machine_code", _optimized)
     return names
 
@@ -123,4 +126,20 @@ def test_the_code_of_a_kernel_does_not_depend_on_the_process(compilations: list[
     """The same source gives the same LLVM assembly; names of functions do not depend on hashes."""
     load_kernel([flow("kept")])
     (name,) = compilations
-    assert native_kernel._assembly(sys.modules[name]) == native_kernel._assembly(sys.modules[name])
+    module = sys.modules[name]
+    assert kernel_assembly(module) == kernel_assembly(module)
+
+
+def test_a_kernel_in_the_cache_is_loaded_without_the_compiler() -> None:
+    program = """
+import sys
+from tests.capture.lfta.lfta_builders import flow
+from gscope.capture.lfta.cache import load_kernel
+assert load_kernel([flow()]).address
+print([name for name in sys.modules if name.startswith("gscope.capture.kernels.native.")])
+"""
+    load_kernel([flow()])
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    assert done.stdout == "['gscope.capture.kernels.native.machine_code']\n"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.support.requirements import needs, needs_root, skip_as_refused
 
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import Budget, ShedOldest, WaitForRoom
@@ -28,17 +27,17 @@ SPEC = StreamSpec("a", (("t", Direction.INCREASING),), epoch="t", packets="count
 DISK_BYTES = 1 << 20
 LIVE = ShedOldest(1 << 30, reserve_bytes=32 << 10)
 
+pytestmark = [needs_root, needs("mount")]
+
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A disk of a megabyte."""
-    if os.geteuid() or not shutil.which("mount"):
-        pytest.skip("only root may mount a small disk")
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no small disk can be mounted here")
+        skip_as_refused("mounting a small disk")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 

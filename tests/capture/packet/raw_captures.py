@@ -7,20 +7,16 @@ import gzip
 import struct
 from collections import Counter
 from ipaddress import IPv6Address, ip_address
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.capture.packet.kernel_reader import RawPacket
+from tests.support.requirements import EXPECTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
-SHARED = Path(__file__).parents[3] / ".." / "shared"
 Flow = tuple[int, int, int, str, str, int, int]
-
-
-def captures() -> list[Path]:
-    return sorted(path for path in (SHARED / "captures").glob("*") if path.suffix != ".tsv")
 
 
 def read_capture(path: Path) -> list[RawPacket]:
@@ -83,7 +79,7 @@ def _units(body: bytes, order: str) -> int:
 
 
 def expected_flows(path: Path) -> dict[Flow, tuple[int, int]]:
-    with (SHARED / "expected" / f"{path.name}.flows.csv").open(newline="") as lines:
+    with (EXPECTED / f"{path.name}.flows.csv").open(newline="") as lines:
         return {
             (
                 int(row["tb"]),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 import subprocess
 from typing import TYPE_CHECKING
 
-import pytest
 from tests.capture.packet.lowpan_frames import compressed, mac_header, udp
-from tests.capture.packet.raw_captures import SHARED, read_capture
+from tests.capture.packet.raw_captures import read_capture
+from tests.support.requirements import CAPTURES, needs, needs_captures
 
 from gscope.capture.packet.decode_errors import UNSUPPORTED, Reason
 from gscope.capture.packet.dissector.dissect import dissect
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 ETHERNET, LOWPAN, USER0 = 1, 230, 147
 ERROR = 8 << 20
 """The severity of tshark's expert reports on packets that violate their protocol."""
-
-needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
 
 
 def reasons(path: Path) -> list[Reason]:
@@ -56,7 +53,7 @@ def capture(path: Path, linktype: int, frames: list[bytes]) -> Path:
     return path
 
 
-@needs_tshark
+@needs("tshark")
 def test_packets_that_end_inside_a_header_are_malformed_for_both(tmp_path: Path) -> None:
     ip = struct.pack(">BBHHHBBH", 0x45, 0, 40, 0, 0, 64, 6, 0) + bytes([10, 0, 0, 1, 10, 0, 0, 2])
     whole = bytes(12) + b"\x81\x00\x00\x0a\x08\x00" + ip + struct.pack(">HH", 1, 2) + bytes(16)
@@ -67,7 +64,7 @@ def test_packets_that_end_inside_a_header_are_malformed_for_both(tmp_path: Path)
     assert [reason is not Reason.NONE for reason in found] == damaged(path)
 
 
-@needs_tshark
+@needs("tshark")
 def test_unsupported_packets_are_whole_for_tshark(tmp_path: Path) -> None:
     chance = random.Random(4)
     head = mac_header(chance, 2, 2)
@@ -86,10 +83,10 @@ def test_unsupported_packets_are_whole_for_tshark(tmp_path: Path) -> None:
     assert found == UNSUPPORTED
 
 
-@needs_tshark
-@pytest.mark.skipif(not (SHARED / "captures").exists(), reason="the shared captures are not here")
+@needs("tshark")
+@needs_captures
 def test_what_is_malformed_in_a_capture_is_so_for_tshark() -> None:
-    path = SHARED / "captures" / "ndpi-fuzz-2006-06-26-2594.pcap"
+    path = CAPTURES / "ndpi-fuzz-2006-06-26-2594.pcap"
     odd = [
         (reason, is_damaged)
         for reason, is_damaged in zip(reasons(path), damaged(path), strict=True)

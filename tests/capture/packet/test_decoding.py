@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.capture.packet.kernel_reader import read_packets
 from tests.capture.packet.packet_forge import packets
-from tests.capture.packet.raw_captures import captures, expected_flows, flows_of, read_capture
+from tests.capture.packet.raw_captures import expected_flows, flows_of, read_capture
+from tests.support.requirements import captures
 
 from gscope.capture.packet.dissector.dissect import dissect
 from gscope.capture.packet.fields import FIELDS

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.capture.packet.kernel_reader import PADDING, RawPacket, load_kernels
 from tests.capture.packet.packet_forge import packets
-from tests.capture.packet.raw_captures import captures, read_capture
+from tests.capture.packet.raw_captures import read_capture
 from tests.capture.packet.test_decoding import BATCHES
+from tests.support.requirements import captures
 
 from gscope.capture.packet.fields import IMPORTS, PLAIN_VARIABLES, VARIABLES, bindings
 from gscope.capture.packet.layers import PacketIndex, locate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 import subprocess
 from ipaddress import IPv6Address
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.capture.packet.kernel_reader import RawPacket, read_packets
 from tests.capture.packet.lowpan_frames import all_forms, compressed, mac_header, udp
+from tests.support.requirements import needs
 
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.dissect import dissect
@@ -81,7 +81,7 @@ def _numbers(values: list[str]) -> dict[str, int | None]:
     return found
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@needs("tshark")
 def test_every_stateless_form_is_read_as_tshark_reads_it(tmp_path: Path) -> None:
     frames = list(all_forms(random.Random(6282)))
     expected = by_tshark(tmp_path / "lowpan.pcap", frames)

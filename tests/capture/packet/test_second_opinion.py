@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import dpkt
 import pytest
-from tests.capture.packet.raw_captures import SHARED, captures, read_capture
+from tests.capture.packet.raw_captures import read_capture
+from tests.support.requirements import CAPTURES, captures
 
 from gscope.capture.packet.dissector.dissect import dissect
 
@@ -97,7 +98,7 @@ def test_fields_of_whole_ipv4_packets_are_those_of_dpkt(path: Path) -> None:
 def test_tunnels_show_the_inner_addresses_of_tshark(
     capture: str, number: int, protocol: int, source: str, destination: str
 ) -> None:
-    fields = fields_of(read_capture(SHARED / "captures" / capture)[number - 1])
+    fields = fields_of(read_capture(CAPTURES / capture)[number - 1])
 
     def value(text: str) -> int:
         address = ip_address(text)

@@ -7,12 +7,12 @@ import dataclasses
 import ipaddress
 import struct
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 from tests.capture.lfta.lfta_builders import flow, ipv4, udp
+from tests.support.requirements import CAPTURES, EXPECTED, needs_captures
 
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.log.log import read_log
@@ -25,11 +25,10 @@ from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from gscope.capture.interface.summary import CaptureSummary
 
-CAPTURES = Path(__file__).parents[3] / ".." / "shared" / "captures"
-EXPECTED = CAPTURES.parent / "expected"
 SAMPLE = [
     "ndpi-mumble.pcapng",
     "zeek-mime-header-size-limit.pcap.gz",
@@ -111,6 +110,7 @@ def _mapped(text: str) -> ipaddress.IPv6Address:
     return ipaddress.IPv6Address(f"::ffff:{text}" if ":" not in text else text)
 
 
+@needs_captures
 @pytest.mark.parametrize(
     "settings",
     [
@@ -129,8 +129,6 @@ def _mapped(text: str) -> ipaddress.IPv6Address:
 def test_several_captures_give_the_flows_of_tshark(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    if not CAPTURES.exists():
-        pytest.skip("the shared captures are not here")
     files = {name: (CAPTURES / name,) for name in SAMPLE}
     summary, packets, size = replay(tmp_path, files, **settings)
     assert (packets, size) == expected_flows(files)

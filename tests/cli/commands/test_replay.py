@@ -7,15 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.requirements import CAPTURES, needs_captures
 
-CAPTURES = Path(__file__).parents[3] / ".." / "shared" / "captures"
 DNS = CAPTURES / "ndpi-dns.pcap"
 QUERY = "SELECT time, srcIP, len FROM UDP"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not DNS.exists(), reason="the shared captures are not here"),
-]
+pytestmark = [pytest.mark.slow, needs_captures]
 
 
 def _replay(

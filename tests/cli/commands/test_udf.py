@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from tests.support.gscope_command import run as run_process
+from tests.support.requirements import CAPTURES, needs_captures
 
 from gscope.cli.main import run
 from gscope.queries.analysis.typing.user_code import withdraw
 
-CAPTURE = Path(__file__).parents[3] / ".." / "shared" / "captures" / "ndpi-dns.pcap"
+CAPTURE = CAPTURES / "ndpi-dns.pcap"
 CODE = """
 from gscope.queries.catalog.user import aggregate, function
 
@@ -109,7 +110,7 @@ def test_a_wrong_file_is_one_sentence(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not CAPTURE.exists(), reason="the shared captures are not here")
+@needs_captures
 def test_a_function_in_the_capture_daemon_answers_and_a_wrong_one_is_refused(
     tmp_path: Path,
 ) -> None:
@@ -128,7 +129,7 @@ def test_a_function_in_the_capture_daemon_answers_and_a_wrong_one_is_refused(
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.skipif(not CAPTURE.exists(), reason="the shared captures are not here")
+@needs_captures
 def test_a_function_that_fails_ends_the_query_with_one_sentence(tmp_path: Path) -> None:
     query = "SELECT time, fragile(len) as f FROM IP"
     arguments = ("--udf", "mine.py", "-e", query, "--work-dir", tmp_path / "work")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.gscope_command import run
+from tests.support.requirements import CAPTURES, needs_captures
 
-CAPTURES = Path(__file__).parents[3] / ".." / "shared" / "captures"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 NETFLIX = CAPTURES / "ndpi-netflix.pcap"
 COUNT = "SELECT count(*) AS packets, sum(len) AS bytes FROM TCP"
 
@@ -25,7 +28,7 @@ def test_check_and_explain_say_when_it_answers() -> None:
     assert "the input is one epoch" in run("explain", "-e", COUNT).stdout
 
 
-@pytest.mark.skipif(not NETFLIX.exists(), reason="the shared captures are not here")
+@needs_captures
 def test_a_capture_is_counted_as_tshark_counts_it(tmp_path: Path) -> None:
     queries = {
         "all": COUNT,

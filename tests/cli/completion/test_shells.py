@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.completion.interactive_shell import line_after
+from tests.support.requirements import needs
 
 from gscope.cli.completion.shells import script
 
@@ -28,10 +28,7 @@ LINES = {
 }
 """What is typed, and what the line holds after the Tab key: one for each way through a script."""
 
-
-def needs(shell: str) -> None:
-    if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+SHELLS = [pytest.param(shell, marks=needs(shell)) for shell in ("bash", "zsh")]
 
 
 @pytest.fixture
@@ -44,9 +41,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_a_tab_completes_the_line(shell: str, folder: Path) -> None:
-    needs(shell)
     source = folder / "completion"
     source.write_text(script(shell))
     found = lines_after(shell, folder, f". '{source}'", list(LINES))
@@ -58,8 +54,8 @@ def lines_after(shell: str, folder: Path, loading: str, typed: list[str]) -> lis
 
 
 @pytest.mark.slow
+@needs("fish")
 def test_fish_offers_the_same(folder: Path) -> None:
-    needs("fish")
     source = folder / "gscope.fish"
     source.write_text(script("fish"))
     program = f"source {source}; for line in $argv; complete -C $line | string split -f 1 \\t; end"
@@ -88,11 +84,10 @@ def test_fish_offers_the_same(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_an_installed_completion_works_in_a_new_shell(
     shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs(shell)
     home = tmp_path / "my home"
     home.mkdir()
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SHELL": f"/bin/{shell}"}

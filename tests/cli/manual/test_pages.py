@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import click
 import pytest
+from tests.support.requirements import needs, require
 
 from gscope.cli.main import cli, run
 from gscope.cli.manual.pages import page, page_names
@@ -40,8 +40,7 @@ def words(text: str) -> list[str]:
 def test_groff_and_mandoc_find_no_fault(name: str) -> None:
     text = page(cli, PAGES[name])
     assert text.isascii()
-    if shutil.which("groff") is None or shutil.which("mandoc") is None:
-        pytest.skip("groff or mandoc is not installed")
+    require("groff", "mandoc")
     assert f"{name} - " in shown(text)
     # Lines are as long as the paragraphs that they hold.
     lint = subprocess.run(
@@ -54,10 +53,9 @@ def test_groff_and_mandoc_find_no_fault(name: str) -> None:
     assert lint.stdout == ""
 
 
+@needs("groff")
 @pytest.mark.parametrize("name", [name for name in PAGES if PAGES[name]])
 def test_a_page_says_all_that_help_says(name: str) -> None:
-    if shutil.which("groff") is None:
-        pytest.skip("groff is not installed")
     with click.Context(cli, info_name="gscope") as context:
         command = cli.get_command(context, PAGES[name] or "")
         assert command is not None
@@ -70,9 +68,8 @@ def test_a_page_says_all_that_help_says(name: str) -> None:
                 assert " ".join(words((each.help or "").partition("Default:")[0])) in rendered
 
 
+@needs("groff")
 def test_text_stays_text() -> None:
-    if shutil.which("groff") is None:
-        pytest.skip("groff is not installed")
     hard = [".TH is no macro", r"'quoted' \fBnot bold\fR \\", "a-b --c ~ ^ ` … é", "  indented"]
     text = "\n".join([".TH X 1 2026-01-01", line(hard[0]), *example(hard[1:])])
     rendered = shown(text)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.support.requirements import needs_root
 
 from gscope.cli.rundir import lock as run_lock
 from gscope.cli.rundir.records import read_run
@@ -20,7 +21,6 @@ from gscope.queries.run_folder.layout import RUN_FILE
 if TYPE_CHECKING:
     from pathlib import Path
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to other users")
 OTHER = 54321
 
 
@@ -120,7 +120,7 @@ def test_links_to_folders_of_runs_are_not_followed(tmp_path: Path) -> None:
         assert (dead / "log").is_dir()
 
 
-@as_root
+@needs_root
 def test_a_run_of_another_user_is_left_alone(tmp_path: Path) -> None:
     dead = left_behind(tmp_path, "dead")
     os.chown(dead, OTHER, OTHER)
@@ -138,7 +138,7 @@ def test_a_work_dir_that_others_can_write_is_refused(tmp_path: Path, mode: int) 
     assert list(root.iterdir()) == []
 
 
-@as_root
+@needs_root
 def test_a_work_dir_that_another_user_has_prepared_is_refused(tmp_path: Path) -> None:
     mine = tmp_path / "data"
     dead = left_behind(mine, "dead")

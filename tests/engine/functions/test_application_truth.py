@@ -7,10 +7,10 @@ from pathlib import Path
 
 import dpkt
 import pytest
+from tests.support.requirements import CAPTURES, needs_captures
 
 from gscope.engine.functions.application import read
 
-CAPTURES = Path(__file__).parents[3] / ".." / "shared" / "captures"
 FIELDS = {
     "dns": ("dns_qname", "dns_qtype", "dns_rcode", "dns_answers", "dns_is_response"),
     "http": ("http_host", "http_method", "http_path"),
@@ -21,7 +21,7 @@ ROWS = [
     for line in Path(__file__).with_name("tshark_rows.tsv").read_text("utf-8").splitlines()
 ]
 
-pytestmark = pytest.mark.skipif(not CAPTURES.exists(), reason="the shared captures are not here")
+pytestmark = needs_captures
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import time
 from contextlib import suppress
@@ -12,6 +11,7 @@ import dpkt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.requirements import needs
 
 from gscope.engine.functions.application import READERS, read
 from gscope.engine.functions.base import ForeignPayload, Outcome, Undecodable
@@ -129,7 +129,7 @@ def test_a_message_that_is_cut_off_is_never_foreign(
     assert outcomes == {READ, DAMAGED}
 
 
-@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+@needs("tshark")
 def test_damage_is_what_tshark_calls_malformed(tmp_path: Path) -> None:
     """Of a DNS answer cut at every byte, as datagrams that are whole."""
     cut = [ANSWER[:size] for size in range(12, len(ANSWER) + 1)]

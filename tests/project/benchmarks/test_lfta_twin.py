@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import csv
 import ipaddress
-import shutil
 import struct
 import subprocess
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from benchmarks.lfta_stage import compile_twin
+from tests.support.requirements import CAPTURES, EXPECTED, needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-SHARED = Path(__file__).parents[3] / ".." / "shared"
-CAPTURES = [
+SAMPLE = [
     "ndpi-reddit.pcap",
     "ndpi-ip_fragmented_garbage.pcap",
     "ndpi-netflix.pcap",
@@ -29,7 +28,7 @@ CAPTURES = [
 ]
 COLUMNS = ("<i8", "<i4", "<i4", "V16", "V16", "<i4", "<i4", "<i8", "<i8")
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+pytestmark = needs("gcc")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def _flows(path: Path) -> Counter[tuple[object, ...]]:
 
 def _expected(name: str) -> Counter[tuple[object, ...]]:
     flows: Counter[tuple[object, ...]] = Counter()
-    with (SHARED / "expected" / f"{name}.flows.csv").open() as file:
+    with (EXPECTED / f"{name}.flows.csv").open() as file:
         for row in csv.DictReader(file):
             key = (
                 int(row["tb"]),
@@ -86,10 +85,10 @@ def _expected(name: str) -> Counter[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("bits", ["2", "16"])
-@pytest.mark.parametrize("name", CAPTURES)
+@pytest.mark.parametrize("name", SAMPLE)
 def test_flows_are_tshark_s(twin: Path, tmp_path: Path, name: str, bits: str) -> None:
     output = tmp_path / "rows"
-    capture = SHARED / "captures" / name
+    capture = CAPTURES / name
     subprocess.run([twin, capture, output, bits], check=True, stdout=subprocess.DEVNULL)
     assert _flows(output) == _expected(name)
 

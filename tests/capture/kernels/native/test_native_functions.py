@@ -94,6 +94,8 @@ def loops(a: int, b: int) -> int:
         if i == 3:
             continue
         for j in range(12, b & 7, -2):
+            if j == 6:
+                continue
             total += i * j
             if total > 200:
                 break
@@ -123,7 +125,13 @@ def mixed(a: int, b: int) -> int:
     total += a > b
     scale = 1 if a & 1 else 2.5
     least = min(a & 255, b & 255, 100)
-    return int(scale * 2) + total + abs(-(b & 65535)) + least + repeated(a, 3) + bool(b) - (-True)
+    sign = -(a > b)
+    return int(scale * 2) + total + abs(-(b & 65535)) + least + repeated(a, 3) + bool(b) - sign
+
+
+@kernel
+def is_more(a: int, b: int) -> bool:
+    return a > b
 
 
 @kernel
@@ -137,7 +145,7 @@ def unused(a: int, b: int) -> None:
     copy_words(a + 8, a, 1)
 
 
-PURE = [records, logic, loops, arithmetic, mixed]
+PURE = [records, logic, loops, arithmetic, mixed, is_more]
 
 
 def native(function: Callable[..., Any], *kinds: Kind) -> Callable[..., int]:
@@ -183,11 +191,73 @@ STEPS = native(float_steps, Kind.INT, Kind.INT)
 
 @given(a=NUMBERS, b=st.floats())
 def test_floats_are_those_of_numba(a: int, b: float) -> None:
-    (bits,) = struct.unpack("<q", struct.pack("<d", b))
+    bits = bits_of(b)
     results = [struct.pack("<q", f(a, bits)) for f in (STEPS, float_steps)]
     one, other = (struct.unpack("<d", each)[0] for each in results)
     assert one == other or (math.isnan(one) and math.isnan(other))
     assert math.copysign(1, one) == math.copysign(1, other) or math.isnan(one)
+
+
+@kernel
+def compared(a: int, b: int) -> int:
+    x, y = bits_float(a), bits_float(b)
+    held = (x < y) + 2 * (x <= y) + 4 * (x > y) + 8 * (x >= y) + 16 * (x == y) + 32 * (x != y)
+    if x:
+        held += 64
+    if x in (y, HALF):
+        held += 128
+    return held + 256 * bool(y) + 512 * (not y) + 1024 * (x < y <= HALF)
+
+
+@kernel
+def computed(a: int, b: int, number: int) -> int:
+    x, y = bits_float(a), bits_float(b)
+    z = x + y
+    if number == 1:
+        z = -x
+    elif number == 2:
+        z = x - y
+    elif number == 3:
+        z = x * y
+    elif number == 4:
+        z = np.trunc(x)
+    elif number == 5:
+        z = np.floor(x) + np.ceil(y)
+    elif number == 6:
+        z = number / (number - 9)
+    return float_bits(z)
+
+
+COMPARED = native(compared, Kind.INT, Kind.INT)
+COMPUTED = native(computed, Kind.INT, Kind.INT, Kind.INT)
+SPECIAL = (0.0, -0.0, HALF, -2.5, 1e300, math.inf, -math.inf, math.nan)
+
+
+def bits_of(number: float) -> int:
+    return int(struct.unpack("<q", struct.pack("<d", number))[0])
+
+
+@pytest.mark.parametrize("y", SPECIAL)
+@pytest.mark.parametrize("x", SPECIAL)
+def test_comparisons_of_floats_are_those_of_python_and_numba(x: float, y: float) -> None:
+    held = [x < y, x <= y, x > y, x >= y, x == y, x != y, bool(x), x in {y, HALF}]
+    held += [bool(y), not y, x < y <= HALF]
+    if math.isnan(x):
+        held[7] = False  # Python compares identities first
+    wanted = sum(int(each) << number for number, each in enumerate(held))
+    bits = bits_of(x), bits_of(y)
+    assert COMPARED(*bits) == compared(*bits) == wanted
+
+
+@pytest.mark.parametrize("y", SPECIAL)
+@pytest.mark.parametrize("x", SPECIAL)
+def test_operations_on_floats_are_those_of_numba(x: float, y: float) -> None:
+    for number in range(7):
+        arguments = bits_of(x), bits_of(y), number
+        one, other = (
+            struct.unpack("<d", struct.pack("<q", f(*arguments)))[0] for f in (COMPUTED, computed)
+        )
+        assert (math.isnan(one) and math.isnan(other)) or bits_of(one) == bits_of(other), number
 
 
 def test_loads_and_stores_are_at_the_addresses_given() -> None:
@@ -260,7 +330,29 @@ def steps_by(a: int) -> int:
     return total
 
 
-REFUSED = [reads_text, walks_items, picks_number, raises, is_two_kinds, steps_by]
+@kernel
+def stands_still(a: int) -> int:
+    for i in range(0, 10, 0):
+        a += i
+    return a
+
+
+@kernel
+def inverts_truth(a: int) -> int:
+    """Python's ~True is -2, and numba's is False."""
+    return a + ~(a > 1)
+
+
+REFUSED = [
+    inverts_truth,
+    reads_text,
+    walks_items,
+    picks_number,
+    raises,
+    is_two_kinds,
+    steps_by,
+    stands_still,
+]
 
 
 @pytest.mark.parametrize("function", REFUSED, ids=lambda each: str(each.__name__))

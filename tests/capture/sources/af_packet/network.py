@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
 import socket
 import struct
 import subprocess
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
+from tests.support.requirements import require, skip_as_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -34,12 +33,11 @@ def own_network() -> Iterator[None]:
 
     Skips the test where that is not allowed.
     """
-    if shutil.which("ip") is None:
-        pytest.skip("needs the command ip (iproute2)")
+    require("ip")
     libc = ctypes.CDLL(None, use_errno=True)
     with Path("/proc/thread-self/ns/net").open("rb") as home:
         if libc.unshare(_CLONE_NEWNET) != 0:
-            pytest.skip(f"no network namespace: {os.strerror(ctypes.get_errno())}")
+            skip_as_refused(f"a network namespace ({os.strerror(ctypes.get_errno())})")
         try:
             _keep_quiet()
             add_pair()

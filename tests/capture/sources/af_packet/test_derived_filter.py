@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.capture.packet.raw_captures import captures, read_capture
+from tests.capture.packet.raw_captures import read_capture
 from tests.capture.sources.af_packet.bpf_machine import run_filter
 from tests.capture.sources.af_packet.live_frames import ADDRESSES, udp_frame
 from tests.capture.sources.af_packet.network import receive, send
+from tests.support.requirements import captures
 
 from gscope.capture.packet.dissector.dissect import dissect
 from gscope.capture.sources.af_packet.derived_filter import (

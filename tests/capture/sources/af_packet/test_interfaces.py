@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, SENDER, own_network, run_ip
+from tests.support.requirements import needs_root
 
 from gscope.capture.sources.af_packet.interfaces import Interface, list_interfaces
 from gscope.capture.sources.af_packet.packet_socket import refusal
@@ -57,7 +58,7 @@ def test_what_forbids_capturing_is_reported_with_the_command_that_grants_it(
         assert "setcap" not in each.why_not
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as sudo gives it")
+@needs_root
 def test_the_advised_command_grants_the_capability_to_an_ordinary_user() -> None:
     """With the remedy as printed, apart from sudo; a program that shows its rights as gscope."""
     remedy = refusal(PermissionError(errno.EPERM, "")).rpartition("`sudo ")[2]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.capture.sources.af_packet.live_frames import ADDRESSES, udp_frame
 from tests.capture.sources.af_packet.network import DEVICE, receive, run_ip, send
+from tests.support.requirements import needs, needs_libpcap
 
 from gscope.capture.sources.af_packet.filter import accept_all, compile_filter
 from gscope.capture.sources.af_packet.link_type import COOKED, link_type_of
@@ -18,18 +19,17 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 ETHERNET = link_type_of(1)
-COMPILERS = ["libpcap", "tcpdump"]
+COMPILERS = [
+    pytest.param("libpcap", marks=needs_libpcap()),
+    pytest.param("tcpdump", marks=needs("tcpdump")),
+]
 
 
 @pytest.fixture(params=COMPILERS)
 def compiler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "libpcap":
-        if ctypes.util.find_library("pcap") is None:
-            pytest.skip("require libpcap")
         monkeypatch.setattr(shutil, "which", lambda name: None)
     else:
-        if shutil.which("tcpdump") is None:
-            pytest.skip("needs tcpdump")
         monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
     return str(request.param)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import struct
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gscope.capture.sources.block import PADDING_BYTES
@@ -12,11 +11,11 @@ from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES, FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from gscope.capture.sources.base import CaptureSource
     from gscope.capture.sources.block import Block
 
-CAPTURES = Path(__file__).parents[4] / ".." / "shared" / "captures"
 
 MICRO, NANO, MODIFIED = 0xA1B2C3D4, 0xA1B23C4D, 0xA1B2CD34
 

@@ -6,12 +6,10 @@ import bz2
 import gzip
 import os
 import random
-import shutil
 import struct
 import subprocess
 import threading
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +18,7 @@ from hypothesis import strategies as st
 from tests.capture.lfta.lfta_builders import ipv4, udp
 from tests.capture.replay.test_replay_capture import flow_program, logged_flows, write_pcap
 from tests.support.gscope_command import run
+from tests.support.requirements import captures, needs, needs_captures
 
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.replay.open_inputs import OpenInputs
@@ -35,10 +34,10 @@ from gscope.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from gscope.capture.interface.summary import CaptureSummary
 
-CAPTURES = Path(__file__).parents[4] / ".." / "shared" / "captures"
 HOUR = 3600 * SECOND_NS
 YEAR = 365 * 24 * HOUR
 BEGIN = 1_500_000_000 * SECOND_NS
@@ -84,10 +83,10 @@ def counted(path: Path) -> int | None:
     return int(done.stdout.strip().rsplit(",", 1)[-1]) if done.stdout.strip() else None
 
 
-@pytest.mark.skipif(not CAPTURES.exists(), reason="the shared captures are not here")
-@pytest.mark.skipif(shutil.which("capinfos") is None, reason="capinfos is not installed")
+@needs_captures
+@needs("capinfos")
 def test_by_default_every_packet_of_every_capture_counts(tmp_path: Path) -> None:
-    files = [path for path in sorted(CAPTURES.iterdir()) if path.suffix != ".tsv"]
+    files = captures()
     summary = replay(tmp_path / "log", *files)
     assert sum(each.late + each.unread + each.dropped for each in summary.interfaces) == 0
     compared = 0

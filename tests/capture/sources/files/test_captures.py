@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import subprocess
-from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from scapy import utils as scapy_utils
-from tests.capture.sources.files.capture_bytes import CAPTURES, Packet, read_file
+from tests.capture.sources.files.capture_bytes import Packet, read_file
+from tests.support.requirements import CAPTURES, captures, needs
 
 from gscope.errors import CaptureError
 
@@ -25,7 +25,7 @@ PcapNgReader: Any = scapy_utils.RawPcapNgReader
 NO_CAPTURES = {"ndpi-1kxun.pcap", "ndpi-pcap-bot.pcap", "ndpi-zoom.pcap"}
 # Version 2.0, with the two lengths the other way round; scapy takes them in today's order.
 SCAPY_IS_WRONG = {"ndpi-fuzz-2021-10-13.pcap"}
-PATHS = sorted(path for path in CAPTURES.glob("*") if path.suffix != ".tsv")
+PATHS = captures()
 
 
 def _packets_of_scapy(path: Path) -> list[Packet]:
@@ -72,7 +72,7 @@ def test_swapped_lengths_are_read_as_tshark_reads_them() -> None:
     assert (packet.wirelen, len(packet.data)) == (524501, 197)
 
 
-@pytest.mark.skipif(which("tcpdump") is None, reason="tcpdump is not installed")
+@needs("tcpdump")
 def test_has_as_many_packets_as_tcpdump_prints() -> None:
     for path in PATHS:
         if path.name in NO_CAPTURES or path.suffix in {".gz", ".pcapng"}:

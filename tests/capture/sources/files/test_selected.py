@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import struct
 import subprocess
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.capture.sources.files.capture_bytes import (
-    enhanced,
-    interface,
-    pcap_of,
-    section,
-)
+from tests.capture.sources.files.capture_bytes import enhanced, interface, pcap_of, section
+from tests.support.requirements import CAPTURES, needs, needs_captures
 
 from gscope.capture.packet.link_names import READ_LINK_TYPES
 from gscope.capture.sources.af_packet.filter import compile_for_captures
@@ -25,8 +19,8 @@ from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-CAPTURES = Path(__file__).parents[4] / ".." / "shared" / "captures"
 FILTERS = (
     "tcp port 80",
     "udp port 53 or icmp",
@@ -67,11 +61,6 @@ NAMES = (
     *("ndpi-ip_fragmented_garbage.pcap", "zeek-6in6in6.pcap", "zeek-arp-who-has-radiotap.pcap"),
 )
 
-needs_captures = pytest.mark.skipif(
-    not (CAPTURES / NAMES[0]).exists() or shutil.which("tcpdump") is None,
-    reason="the shared captures or tcpdump are not here",
-)
-
 
 def selected(
     path: Path, expression: str = "", most: int | None = None
@@ -108,6 +97,7 @@ def by_tcpdump(path: Path, folder: Path, *arguments: str) -> list[tuple[int, byt
 
 
 @needs_captures
+@needs("tcpdump")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_filter_selects_the_packets_that_tcpdump_selects(name: str, tmp_path: Path) -> None:
@@ -126,6 +116,7 @@ def test_a_filter_selects_the_packets_that_tcpdump_selects(name: str, tmp_path: 
 
 
 @needs_captures
+@needs("tcpdump")
 @pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 7, 700, 10**9])
 @pytest.mark.parametrize("expression", ["", "udp"])
@@ -140,8 +131,8 @@ def test_a_limit_keeps_the_packets_that_tcpdump_keeps(
 
 
 @needs_captures
+@needs("tcpdump", "mergecap")
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("mergecap") is None, reason="mergecap is not here")
 @pytest.mark.parametrize("most", [1, 50, 3000, 10**9])
 def test_the_first_packets_of_several_captures_are_those_of_the_merged_one(
     most: int, tmp_path: Path
@@ -173,7 +164,7 @@ def test_a_packet_that_steps_back_follows_the_one_before_it(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not here")
+@needs("tcpdump")
 @pytest.mark.parametrize("expression", FILTERS)
 def test_a_load_beyond_the_captured_bytes_rejects_a_packet(expression: str, tmp_path: Path) -> None:
     """Ethernet packets cut at every length."""
@@ -184,6 +175,7 @@ def test_a_load_beyond_the_captured_bytes_rejects_a_packet(expression: str, tmp_
 
 
 @needs_captures
+@needs("tcpdump")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TAGGED)
 def test_tagged_packets_of_captures_are_selected_as_by_tcpdump(name: str, tmp_path: Path) -> None:
@@ -195,7 +187,7 @@ def test_tagged_packets_of_captures_are_selected_as_by_tcpdump(name: str, tmp_pa
     assert any(sizes.values())
 
 
-@pytest.mark.skipif(shutil.which("tcpdump") is None, reason="tcpdump is not here")
+@needs("tcpdump")
 def test_tagged_packets_are_selected_as_by_tcpdump(tmp_path: Path) -> None:
     """Every kind of tag around every kind of packet, whole and cut at every eighth byte."""
     path = tmp_path / "tags.pcap"
