@@ -272,13 +272,14 @@ def _operator_hops(
     for query, operator in steps.operators.items():
         worked_ns = steps.took_ns.get(query, 0)
         if query in reached:
-            held = pending_input(operator)
+            held, state = pending_input(operator), operator.state
             yield {
                 **_hop("operator", query, arrived_ns, at_ns - arrived_ns, at_ns + worked_ns),
                 "tuples_in": works.get(query, 0),
                 "tuples_out": rows.get(query),
                 "waiting_tuples": held.tuples,
                 "waiting_bytes": held.size_bytes,
+                "state_tuples": 0 if state is None else state.rows,
                 "watermark": operator.watermark if isfinite(operator.watermark) else None,
                 "late_tuples": operator.late_tuples,
             }

@@ -5,6 +5,7 @@ Each result of the step is one plan. A query that is read in several places is c
 
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -343,10 +344,27 @@ class _StepRows:
 
 
 def _read(work: Work, sizes: Mapping[str, _Size]) -> _Size:
-    """Return the size of the batches and of the rows of other queries that ``work`` reads."""
+    """Return the size of the batches and of the rows of other queries that ``work`` reads.
+
+    A row that is put into several windows counts as often.
+    """
     read = [_Size.of(batch for taken in work.inputs for _, batch in taken.batches)]
     read += [sizes[name] for name in work.upstream]
-    return _Size(sum(each.rows for each in read), sum(each.size_bytes for each in read))
+    copies = _copies(work)
+    return _Size(
+        copies * sum(each.rows for each in read), copies * sum(each.size_bytes for each in read)
+    )
+
+
+def _copies(work: Work) -> int:
+    """Return into how many windows a row of ``work`` is put at most."""
+    node = work.node
+    if not isinstance(node, WindowNode) or node.slices is not None:
+        return 1
+    if not (math.isfinite(work.low) and math.isfinite(work.high)):
+        return node.window.overlap
+    low, high = (node.windows.last_complete(int(bound)) for bound in (work.low, work.high))
+    return max(1, min(node.window.overlap, high - low))
 
 
 def _is_small(size: _Size) -> bool:

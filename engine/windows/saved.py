@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,7 +61,7 @@ def write_saved(folder: Path, name: str, saved: SavedWindow) -> int:
         "window": saved.window,
         "span": saved.span,
         "next_id": saved.next_id,
-        "files": [file.as_json() for file in saved.files],
+        "files": [_described(file) for file in saved.files],
     }
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         "id": pa.array(saved.ids),
@@ -114,6 +114,11 @@ def read_saved(folder: Path, name: str, layout: Layout, rows: int) -> SavedWindo
     )
 
 
-def files_of(described: Sequence[dict[str, Any]]) -> tuple[SliceFile, ...]:
+def _described(file: SliceFile) -> list[Any]:
+    """Return a file as plain JSON values."""
+    return [getattr(file, field.name) for field in fields(file)]
+
+
+def files_of(described: Sequence[list[Any]]) -> tuple[SliceFile, ...]:
     """Return files from plain JSON values."""
-    return tuple(SliceFile(**each) for each in described)
+    return tuple(SliceFile(*each) for each in described)

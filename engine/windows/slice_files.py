@@ -7,7 +7,7 @@ their older end is the last batch.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,10 +57,6 @@ class SliceFile:
     batch: int = 0
     row: int = 0
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the description as plain JSON values."""
-        return asdict(self)
-
 
 class SliceReader:
     """The pieces of a file that have not left, from the oldest to the youngest.
@@ -82,44 +78,42 @@ class SliceReader:
         self._path = folder / file.name
         self._layout = layout
         self._place_of = place_of
-        self._pieces: list[Piece] | None = None
+        self._rows: _Rows | None = None
 
     def pop_before(self, label: int) -> Iterator[Piece]:
         """Yield the pieces below ``label``, which leave."""
         if self.file.last < label:
-            for pieces in self._rest():
-                yield from pieces
+            yield from self._rest()
             self.file = replace(self.file, batch=self.file.batches, row=0)
             return
         while True:
-            if self._pieces is None:
-                self._pieces = self._read(self.file.batch, self.file.row)[::-1]
-            while self._pieces:
-                if self._pieces[-1].label >= label:
-                    return
-                piece = self._pieces.pop()
+            if self._rows is None:
+                self._rows = self._read(self.file.batch, self.file.row)
+            for piece in self._rows.pop_before(label):
                 self.file = replace(self.file, row=self.file.row + len(piece.places))
                 yield piece
+            if self._rows.starts:
+                return
             self.file = replace(self.file, batch=self.file.batch + 1, row=0)
-            self._pieces = None
+            self._rows = None
 
     def pieces(self) -> Iterator[Piece]:
         """Yield all pieces from the oldest to the youngest; they stay."""
-        for pieces in self._rest():
-            yield from pieces
+        yield from self._rest()
 
     def reversed(self) -> Iterator[Piece]:
         """Yield all pieces from the youngest to the oldest; they stay."""
         for batch in range(self.file.batches - 1, self.file.batch - 1, -1):
             row = self.file.row if batch == self.file.batch else 0
-            yield from reversed(self._read(batch, row))
+            yield from reversed(list(self._read(batch, row).pop_all()))
 
-    def _rest(self) -> Iterator[list[Piece]]:
+    def _rest(self) -> Iterator[Piece]:
         for batch in range(self.file.batch, self.file.batches):
-            yield self._read(batch, self.file.row if batch == self.file.batch else 0)
+            row = self.file.row if batch == self.file.batch else 0
+            yield from self._read(batch, row).pop_all()
 
-    def _read(self, batch: int, row: int) -> list[Piece]:
-        """Return the pieces of a batch, counted from the older end, from ``row`` on.
+    def _read(self, batch: int, row: int) -> _Rows:
+        """Return the rows of a batch, counted from the older end, from ``row`` on.
 
         Raises:
             EngineError: the file is missing or unreadable.
@@ -134,7 +128,7 @@ class SliceReader:
                 " executors must share the folder of the job"
             )
             raise EngineError(message) from error
-        return list(_pieces(rows, self._layout, self._place_of))
+        return _Rows.of(rows, self._layout, self._place_of)
 
 
 class SliceWriter:
@@ -263,19 +257,55 @@ def _batch(pieces: list[Piece], ids: Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _pieces(
-    rows: pa.RecordBatch, layout: Layout, place_of: Callable[[Array], Array]
-) -> Iterator[Piece]:
-    labels = rows["label"].to_numpy()
-    numbers, places = numbers_of(rows, layout), place_of(rows["id"].to_numpy())
-    younger = None
-    if layout.stacked and "y0" in rows.schema.names:
-        younger = [as_array(rows[f"y{n}"]) for n in range(len(layout.stacked))]
-    starts = np.flatnonzero(np.diff(labels, prepend=labels[0] - 1)).tolist() if len(labels) else []
-    for first, end in zip(starts, [*starts[1:], len(labels)], strict=True):
-        yield Piece(
-            int(labels[first]),
-            places[first:end],
-            numbers.part(first, end),
-            None if younger is None else [each[first:end] for each in younger],
+@dataclass(slots=True)
+class _Rows:
+    """The rows of a batch that have not left, oldest first.
+
+    Attributes:
+        labels: the labels of all rows, ascending.
+        places: the places of all rows.
+        numbers: the numbers of all rows.
+        younger: as of a piece, of all rows.
+        starts: where the pieces that have not left start, the oldest last.
+    """
+
+    labels: Array
+    places: Array
+    numbers: Numbers
+    younger: list[Array] | None
+    starts: list[int]
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, layout: Layout, place_of: Callable[[Array], Array]) -> _Rows:
+        labels = rows["label"].to_numpy()
+        younger = None
+        if layout.stacked and "y0" in rows.schema.names:
+            younger = [as_array(rows[f"y{n}"]) for n in range(len(layout.stacked))]
+        starts = np.append(0, np.flatnonzero(np.diff(labels)) + 1)
+        return cls(
+            labels,
+            place_of(rows["id"].to_numpy()),
+            numbers_of(rows, layout),
+            younger,
+            starts.tolist()[::-1] if len(labels) else [],
+        )
+
+    def pop_before(self, label: int) -> Iterator[Piece]:
+        """Yield and forget the pieces below ``label``, oldest first."""
+        while self.starts and self.labels[self.starts[-1]] < label:
+            yield self._pop()
+
+    def pop_all(self) -> Iterator[Piece]:
+        """Yield and forget all pieces, oldest first."""
+        while self.starts:
+            yield self._pop()
+
+    def _pop(self) -> Piece:
+        first = self.starts.pop()
+        end = self.starts[-1] if self.starts else len(self.labels)
+        return Piece(
+            int(self.labels[first]),
+            self.places[first:end],
+            self.numbers.part(first, end),
+            None if self.younger is None else [each[first:end] for each in self.younger],
         )

@@ -14,6 +14,7 @@ from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.storage.outputs import read_output
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,
@@ -43,6 +44,7 @@ QUERIES = {
     "near_second": """Query near_second: SELECT coalesce(a.time, b.time) AS t, a.len, b.len
         FROM a RIGHT JOIN b ON a.time BETWEEN b.time AND b.time + 5""",
     "counted": "Query counted: SELECT time, count(*) FROM a GROUP BY time",
+    "windows": "Query windows: SELECT max(time), window_end, sum(len*1.0) FROM a [RANGE 7 SLIDE 5]",
 }
 TIMES = {
     "merged": [5, 11, 12, 30],
@@ -51,8 +53,17 @@ TIMES = {
     "near": [5, 8, 12, 30],
     "near_second": [12, 30],
     "counted": [5, 12],
+    "windows": [5, 12],
 }
-LATE = {"merged": 2, "slack": 1, "joined": 2, "near": 1, "near_second": 2, "counted": 2}
+LATE = {
+    "merged": 2,
+    "slack": 1,
+    "joined": 2,
+    "near": 1,
+    "near_second": 2,
+    "counted": 2,
+    "windows": 2,
+}
 """The answers of a side of an interval join are complete later than its input is."""
 
 
@@ -74,8 +85,9 @@ def test_late_rows_are_counted_and_in_no_answer(
         stream = streams[interface]
         path = f"{stream}-{sequence}"
         columns = {
-            name: pa.array(times if name == "time" else [1] * len(times))
-            for name in lftas[interface].stream_schema.names
+            column.name: times if column.name == "time" else pa.array([1] * len(times), kind)
+            for column in lftas[interface].stream_schema.columns
+            for kind in [pa.float64() if column.type is GsqlType.FLOAT else pa.int64()]
         }
         pq.write_table(pa.table(columns), log / path)
         extents = (Extent("time", min(times), max(times)),)
