@@ -158,3 +158,38 @@ class ShedOldest(Budget):
             and usage.held_batches < self.limit_batches
             and usage.free_bytes >= size_bytes + self.reserve_bytes
         )
+
+
+@dataclass(frozen=True)
+class AdmitAll(Budget):
+    """For a relay, which looks for room itself before it takes more from its inputs.
+
+    Attributes:
+        limit_bytes: of all segments together.
+        limit_batches: of all streams together.
+        reserve_bytes: that the disk is to have left.
+    """
+
+    limit_bytes: int
+    limit_batches: int = MAX_HELD_BATCHES
+    reserve_bytes: int = DISK_RESERVE_BYTES
+    is_lossy = False
+
+    @property
+    def small_bytes(self) -> int:
+        """As of ``ShedOldest``."""
+        return min(MAX_SMALL_BATCH_BYTES, 4 * self.limit_bytes // self.limit_batches)
+
+    def admit(self, size_bytes: int, usage: Usage) -> bool:  # noqa: ARG002  # of all budgets
+        """Return True."""
+        return True
+
+    def has_room(self, size_bytes: int, usage: Usage) -> bool:
+        """Return whether a segment of ``size_bytes`` is within all limits; an empty log has room."""
+        if not usage.used_bytes:
+            return usage.free_bytes >= size_bytes + self.reserve_bytes
+        return (
+            usage.used_bytes + size_bytes <= self.limit_bytes
+            and usage.held_batches < self.limit_batches
+            and usage.free_bytes >= size_bytes + self.reserve_bytes
+        )

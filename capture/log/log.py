@@ -29,9 +29,9 @@ from gscope.capture.log.retained_messages import Ledger
 from gscope.capture.log.retained_stream import UNNUMBERED, StreamPosition
 from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
+from gscope.capture.log.usage import LogUsage
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import (
-    Batch,
     EndOfStream,
     Extent,
     Heartbeat,
@@ -39,7 +39,7 @@ from gscope.queries.streams.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 
 
-class StreamLog:
+class StreamLog(LogUsage):
     """The open log in ``folder``, locked against other processes.
 
     Args:
@@ -154,6 +154,34 @@ class StreamLog:
             messages += self._sealer.seal(beat.stream, passed)
             messages.append(beat.through_log(began_ns).as_message(identity, clock_ns))
         self._publish(messages)
+
+    def write_rows(
+        self,
+        rows: pa.Table,
+        extents: tuple[Extent, ...],
+        identity: int,
+        clock_ns: int,
+        beat: StreamHeartbeat,
+    ) -> None:
+        """Write rows that are complete as one batch, and the heartbeat that covers them.
+
+        The batch is the first record of both, so the log has it if it has a message with the number
+        that the stream's ``end`` had before.
+
+        Args:
+            rows: at least one row, in the schema of the stream of ``beat``.
+            extents: extents of the stream's temporal columns, in schema order.
+            identity: identity of the heartbeat.
+            clock_ns: time of the heartbeat.
+            beat: content of the heartbeat.
+
+        Raises:
+            StreamError: cannot be written; none of it is published.
+        """
+        began_ns = time.time_ns()
+        batch = self._sealer.write_whole(beat.stream, rows, extents)
+        heartbeat = self._raised(beat).through_log(began_ns)
+        self._publish([batch, heartbeat.as_message(identity, clock_ns)])
 
     def end(
         self,
@@ -393,49 +421,6 @@ class StreamLog:
     def open_tuples(self) -> int:
         """Tuples of open batches, which no reader can see yet."""
         return sum(opened.rows for opened in self._open.values())
-
-    # -- for the budget --------------------------------------------------------------------------
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes of all retained segments."""
-        return self._ledger.used_bytes
-
-    @property
-    def held_batches(self) -> int:
-        """Number of retained segments."""
-        return self._ledger.held_batches
-
-    @property
-    def free_bytes(self) -> int:
-        """Bytes that the log may still write to the disk."""
-        return self._segments.free_bytes()
-
-    @property
-    def has_consumers(self) -> bool:
-        """Whether segments are ever released."""
-        return self._ledger.acknowledged.has_consumers
-
-    def wait_for_room(self, used_bytes: int, timeout_s: float) -> bool:
-        """Block until less than ``used_bytes`` are used; return False after the timeout."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._is_closed or self._ledger.used_bytes < used_bytes, timeout_s
-            )
-            return self._ledger.used_bytes < used_bytes
-
-    def sheddable(self) -> Iterator[Batch]:
-        """Return the batches that no consumer has leased, oldest first."""
-        with self._changed:
-            return self._ledger.sheddable()
-
-    def shed(self, batch: Batch) -> None:
-        """Replace a retained batch by a gap."""
-        with self._changed:
-            # It may have been acknowledged or leased in the meantime.
-            if batch in self._ledger.sheddable():
-                self._ledger.shed(batch)
-                self._changed.notify_all()
 
     # -- private ---------------------------------------------------------------------------------
 

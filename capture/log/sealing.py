@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    import pyarrow as pa
+
     from gscope.capture.log.batches import StreamSpec
     from gscope.capture.log.budget import Budget, Usage
     from gscope.capture.log.plain_segment import PlainSegment
@@ -111,6 +113,17 @@ class Sealer:
                     self._segments.abandon(segment)
                 sealed.append(self._gap(stream, whole))
         return sealed
+
+    def write_whole(self, stream: str, rows: pa.Table, extents: tuple[Extent, ...]) -> Batch:
+        """Write rows that are complete to a segment of their own; the message is not published.
+
+        Raises:
+            StreamError: the segment cannot be written.
+        """
+        path, size = self._segments.write(self._label(stream), rows.to_batches())
+        with self._lock:
+            self._ledger.on_sealed(size)
+        return Batch(stream, UNNUMBERED, path, rows.num_rows, size, extents)
 
     def abandon(self) -> None:
         """Delete unfinished segments."""

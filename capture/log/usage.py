@@ -1,0 +1,63 @@
+"""What the budget of a log may see of it, and do to it; see ``Usage`` in ``budget.py``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+
+    from gscope.capture.log.retained_messages import Ledger
+    from gscope.capture.log.segments import SegmentFolder
+    from gscope.queries.streams.messages import Batch
+
+
+class LogUsage:
+    """The part of a log that its budget uses."""
+
+    _ledger: Ledger
+    _segments: SegmentFolder
+    _changed: threading.Condition
+    _is_closed: bool
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of all retained segments."""
+        return self._ledger.used_bytes
+
+    @property
+    def held_batches(self) -> int:
+        """Number of retained segments."""
+        return self._ledger.held_batches
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes that the log may still write to the disk."""
+        return self._segments.free_bytes()
+
+    @property
+    def has_consumers(self) -> bool:
+        """Whether segments are ever released."""
+        return self._ledger.acknowledged.has_consumers
+
+    def wait_for_room(self, used_bytes: int, timeout_s: float) -> bool:
+        """Block until less than ``used_bytes`` are used; return False after the timeout."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._is_closed or self._ledger.used_bytes < used_bytes, timeout_s
+            )
+            return self._ledger.used_bytes < used_bytes
+
+    def sheddable(self) -> Iterator[Batch]:
+        """Return the batches that no consumer has leased, oldest first."""
+        with self._changed:
+            return self._ledger.sheddable()
+
+    def shed(self, batch: Batch) -> None:
+        """Replace a retained batch by a gap."""
+        with self._changed:
+            # It may have been acknowledged or leased in the meantime.
+            if batch in self._ledger.sheddable():
+                self._ledger.shed(batch)
+                self._changed.notify_all()
