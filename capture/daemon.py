@@ -1,7 +1,8 @@
 """The capture daemon: ``python -m gscope.capture.daemon RUN_DIR [SUPERVISOR_FD]``.
 
 Reads ``capture.json`` and ``program.json`` in RUN_DIR, runs the program's LFTAs over captures or
-live interfaces into the stream log ``log``, and serves the log on ``capture.sock`` until every
+live interfaces into the stream log ``log`` (or merges the logs of other hosts, see
+``capture/relay``), and serves the log on ``capture.sock`` until every
 consumer has acknowledged all of it. A live capture resumes in the log of an earlier daemon; see
 ``capture/live/resume.py``. Events go to standard output; see
 ``queries/streams/process_events.py``.
@@ -29,7 +30,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gscope.capture.confinement.plan import Confinement
 from gscope.capture.heartbeats.demands import Demands
@@ -57,7 +58,9 @@ if TYPE_CHECKING:
     from gscope.capture.log.log import StreamLog
     from gscope.capture.log.server import LogServer
     from gscope.capture.process.statistics import CaptureStatistics
+    from gscope.capture.relay.relay_statistics import RelayStatistics
     from gscope.capture.saving.packet_file import PacketFile
+    from gscope.capture.settings import RelaySettings
     from gscope.queries.plan.program import Program
 
 EXIT_LOST = 3
@@ -106,7 +109,10 @@ class Daemon:
                 "name another descriptor"
             )
             raise UsageError(message)
-        summary = (self._live if settings.is_live else self._replay)(settings, supervisor_fd)
+        if settings.relay is not None:
+            summary = self._relay(settings, settings.relay, supervisor_fd)
+        else:
+            summary = (self._live if settings.is_live else self._replay)(settings, supervisor_fd)
         return EXIT_LOST if settings.is_strict and not summary.is_whole else 0
 
     def _replay(self, settings: CaptureSettings, supervisor_fd: int) -> CaptureSummary:
@@ -196,7 +202,43 @@ class Daemon:
             with ThreadWatchdog(self._events) as watchdog:
                 return self._serve(program, settings, capture)
 
-    def _confine(self, read: Iterable[Path]) -> None:
+    def _relay(
+        self, settings: CaptureSettings, relay: RelaySettings, supervisor_fd: int
+    ) -> CaptureSummary:
+        began = time.perf_counter()
+        from gscope.capture.relay.run_relay import input_addresses, run_relay
+
+        addresses = input_addresses(relay)
+        self._confine((), has_internet=True)
+        self._follow(supervisor_fd)
+        from gscope.capture.live.stop import LiveStop
+        from gscope.capture.process.thread_watchdog import ThreadWatchdog
+
+        self._phases["imports_s"] = time.perf_counter() - began
+        program = self._program()
+        stop = self._offer(LiveStop())
+
+        def capture(
+            log: StreamLog, statistics: RelayStatistics, _demands: Demands
+        ) -> CaptureSummary:
+            self._renew_leases(log, settings)
+            return run_relay(
+                program,
+                settings,
+                log,
+                addresses,
+                self._run_dir / CAPTURE_FOLDER,
+                stop=stop,
+                statistics=statistics,
+                report=self._events.on_input_report,
+                on_begin=self._has_begun.set,
+                on_turn=lambda: watchdog.on_turn("relay"),
+            )
+
+        with ThreadWatchdog(self._events) as watchdog:
+            return self._serve(program, settings, capture)
+
+    def _confine(self, read: Iterable[Path], *, has_internet: bool = False) -> None:
         """Drop privileges: all inputs that need them are open."""
         from gscope.capture.confinement.confine import confine
 
@@ -206,18 +248,17 @@ class Daemon:
             (LOG_FOLDER, CAPTURE_FOLDER),
             read=read,
             may_execute=False,
-            has_internet=False,
+            has_internet=has_internet,
         )
 
     def _serve(
         self,
         program: Program,
         settings: CaptureSettings,
-        capture: Callable[[StreamLog, CaptureStatistics, Demands], CaptureSummary],
+        capture: Callable[[StreamLog, Any, Demands], CaptureSummary],
     ) -> CaptureSummary:
         """Capture into the log, and serve it until everything is acknowledged."""
         from gscope.capture.interface.open_log import open_log
-        from gscope.capture.process.statistics import CaptureStatistics
 
         self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
         if not settings.is_live and not self._log.is_empty:
@@ -225,14 +266,15 @@ class Daemon:
             raise StreamError(message)
         demands = Demands(self._log.streams, is_served=settings.heartbeat_mode.is_on_demand)
         server = _ServerThread(
-            self._log, demands, program, self._run_dir / SOCKET_FILE, self._events, self._has_begun
-        )
-        statistics = CaptureStatistics(
-            self._run_dir / CAPTURE_STATISTICS_FILE,
-            settings,
             self._log,
-            unconfined=self._unconfined,
+            demands,
+            program,
+            self._run_dir / SOCKET_FILE,
+            self._events,
+            self._has_begun,
+            is_relay=settings.relay is not None,
         )
+        statistics = self._statistics(settings, self._log)
         try:
             summary = capture(self._log, statistics, demands)
             if self._packet_file is not None:
@@ -250,6 +292,17 @@ class Daemon:
             self._has_begun.set()
             server.stop()
         return summary
+
+    def _statistics(
+        self, settings: CaptureSettings, log: StreamLog
+    ) -> CaptureStatistics | RelayStatistics:
+        """Return the counters for other processes."""
+        from gscope.capture.process.statistics import CaptureStatistics
+        from gscope.capture.relay.relay_statistics import RelayStatistics
+
+        made = CaptureStatistics if settings.relay is None else RelayStatistics
+        path = self._run_dir / CAPTURE_STATISTICS_FILE
+        return made(path, settings, log, unconfined=self._unconfined)
 
     def _open_packet_file(self, settings: CaptureSettings) -> PacketFile | None:
         """Return the file, or the ring, for packets; None if none are saved."""
@@ -333,7 +386,10 @@ class _ServerThread:
         socket: Path,
         events: CaptureEvents,
         has_begun: threading.Event,
+        *,
+        is_relay: bool,
     ) -> None:
+        self._is_relay = is_relay
         self._log = log
         self._demands = demands
         self._program = program
@@ -362,12 +418,13 @@ class _ServerThread:
             self._server.stop()
 
     def _start(self) -> None:
-        from gscope.capture.log.description import describe_program
+        from gscope.capture.log.description import RELAY, SENSOR, describe_program
         from gscope.capture.log.server import LogServer
 
         lftas = describe_program(self._program)
+        role = RELAY if self._is_relay else SENSOR
         try:
-            self._server = LogServer(self._log, self._socket, self._demands, lftas=lftas)
+            self._server = LogServer(self._log, self._socket, self._demands, lftas=lftas, role=role)
         except GscopeError as error:
             self._failure = error
             return

@@ -213,6 +213,40 @@ class ListenerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RelayInput:
+    """A log of another host, or of another process, that a relay reads.
+
+    Attributes:
+        name: name of the input.
+        address: ``HOST:PORT``, or the path of a unix socket.
+        token: path of the file with the token to present; "" for none.
+        certificates: path of the file with the certificates to trust; "": TLS is not used.
+    """
+
+    name: str
+    address: str
+    token: str = ""
+    certificates: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RelaySettings:
+    """A relay: what takes the place of interfaces.
+
+    Attributes:
+        inputs: the logs that it reads.
+        consumer: name under which it acknowledges; "" for one that is kept with its log.
+        timeout_ns: an input that is silent for longer is reported.
+        absent_after_ns: an input that is silent for longer holds nothing back; None to wait.
+    """
+
+    inputs: tuple[RelayInput, ...]
+    consumer: str = ""
+    timeout_ns: int = 5 * SECOND_NS
+    absent_after_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureSettings:
     """Settings of the capture daemon; answers depend on none of them but ``interfaces``.
 
@@ -243,6 +277,7 @@ class CaptureSettings:
             missing while there is another one, as a restarted daemon does.
         saved: the packets to save; None for none.
         listener: where the log is served to other hosts; None for this host only.
+        relay: the logs that are read instead of packets; None to capture.
     """
 
     interfaces: tuple[InterfaceSettings, ...]
@@ -266,11 +301,14 @@ class CaptureSettings:
     allow_missing_devices: bool = False
     saved: SavedPackets | None = None
     listener: ListenerSettings | None = None
+    relay: RelaySettings | None = None
 
     @property
     def is_live(self) -> bool:
-        """Whether the interfaces are devices."""
-        return any(interface.device is not None for interface in self.interfaces)
+        """Whether the interfaces are devices, or a relay's inputs."""
+        return self.relay is not None or any(
+            interface.device is not None for interface in self.interfaces
+        )
 
     @property
     def inherited(self) -> tuple[int, ...]:
@@ -303,7 +341,7 @@ class CaptureSettings:
         if not names or len(set(names)) != len(names):
             message = f"expected at least one interface and unique names, got {names}"
             raise UsageError(message)
-        for interface in self.interfaces:
+        for interface in () if self.relay is not None else self.interfaces:
             if bool(interface.files) == (interface.device is not None):
                 which = "both files and a device" if interface.files else "no file and no device"
                 message = f"the interface {interface.name!r} has {which}"

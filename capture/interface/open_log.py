@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import BatchLimits, StreamSpec
-from gscope.capture.log.budget import ShedOldest, WaitForRoom
+from gscope.capture.log.budget import AdmitAll, ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import StreamLog
 from gscope.errors import UsageError
@@ -13,6 +13,7 @@ from gscope.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gscope.capture.log.budget import Budget
     from gscope.capture.settings import CaptureSettings
     from gscope.queries.plan.program import Program
 
@@ -21,7 +22,7 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
     """Open the stream log of a run of ``program`` in ``folder``.
 
     When its disk budget is used up, the log of a replay waits for readers; that of a live capture
-    sheds its oldest batches.
+    sheds its oldest batches; a relay takes nothing from its inputs.
 
     Raises:
         UsageError: an interface of the program has no input, so its streams would never end.
@@ -43,5 +44,11 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
         specs,
         consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
         limits=BatchLimits(settings.batch_rows, settings.batch_bytes, settings.open_bytes),
-        budget=(ShedOldest if settings.is_live else WaitForRoom)(settings.log_bytes),
+        budget=_budget(settings),
     )
+
+
+def _budget(settings: CaptureSettings) -> Budget:
+    if settings.relay is not None:
+        return AdmitAll(settings.log_bytes)
+    return (ShedOldest if settings.is_live else WaitForRoom)(settings.log_bytes)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+INPUT_LOSSES = ("late_tuples_total", "shed_tuples_total")
+"""Counters of an input of a relay that count what is in no answer."""
+
 UNDECODED = ("malformed_packets", "unsupported_packets")
 """Fields of an interface in ``capture.stats.json`` that count packets by reason."""
 
@@ -87,6 +90,7 @@ class CaptureSummary:
         failed: for live interfaces that ended before the run, by interface, the reason.
         logged: for each stream, the account of its tuples in the log; see ``StreamTotals``.
         saved: what became of packets to be saved, see ``SavingCounters``; {} if none were.
+        inputs: the counters of each input of a relay; () if packets are captured.
     """
 
     interfaces: tuple[InterfaceSummary, ...]
@@ -98,6 +102,7 @@ class CaptureSummary:
     failed: dict[str, str] = field(default_factory=dict)
     logged: dict[str, dict[str, int]] = field(default_factory=dict)
     saved: dict[str, int | str] = field(default_factory=dict)
+    inputs: tuple[dict[str, Any], ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -105,6 +110,7 @@ class CaptureSummary:
         lost = self.log.get("shed_tuples_total", 0)
         # A limit on the file is kept on purpose.
         lost += sum(int(self.saved.get(name, 0)) for name in ("unwritten", "outrun"))
+        lost += sum(each[name] for each in self.inputs for name in INPUT_LOSSES)
         return not lost and all(interface.is_whole for interface in self.interfaces)
 
     def to_dict(self) -> dict[str, Any]:

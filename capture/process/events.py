@@ -6,7 +6,7 @@ import time
 from typing import IO, TYPE_CHECKING
 
 from gscope.queries.streams.event_codec import EventWriter
-from gscope.queries.streams.process_events import InterfaceFailed
+from gscope.queries.streams.process_events import InputReport, InterfaceFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,10 @@ class CaptureEvents(EventWriter):
     def on_interface_failure(self, interface: str, message: str) -> None:
         """Report that an interface ends before the others, and why."""
         self.send(InterfaceFailed(interface, message))
+
+    def on_input_report(self, name: str, message: str) -> None:
+        """Report that the state of a relay's input has changed, and how."""
+        self.send(InputReport(name, message))
 
     def on_progress(self, progress: CaptureProgress) -> None:
         """Report progress, unless the last report is less than ``PROGRESS_SECONDS`` old."""

@@ -44,6 +44,7 @@ from gscope.queries.streams.process_events import (
     BoundsPromised,
     CaptureFinished,
     CaptureProgress,
+    InputReport,
     InterfaceFailed,
     JavaAlive,
     JavaFailed,
@@ -247,6 +248,8 @@ class Supervisor:
                 self._on_listening(answers, passthrough)
             case InterfaceFailed(interface=name, message=why):
                 self._notify(f"interface {name}: {why}; no longer captured")
+            case InputReport(input=name, message=what):
+                self._notify(f"input {name}: {what}")
             case CaptureFinished() as summary:
                 self.outcome.capture = asdict(summary)
                 self.reached("capture finished")

@@ -111,6 +111,20 @@ class InterfaceFailed(ProcessEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class InputReport(ProcessEvent):
+    """An input of a relay has been silent, has been left out, or is back.
+
+    Attributes:
+        input: its name.
+        message: what happened, a phrase.
+    """
+
+    kind = "input"
+    input: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureFinished(ProcessEvent):
     """All input is in the log. The fields are those of the summary of the capture.
 
@@ -124,6 +138,7 @@ class CaptureFinished(ProcessEvent):
         failed: why live interfaces ended before the run, by interface.
         logged: what became of the tuples of each stream in the log.
         saved: what became of the packets to be saved in a file; {} if none were.
+        inputs: the counters of each input of a relay; () if packets are captured.
     """
 
     kind = "summary"
@@ -136,6 +151,7 @@ class CaptureFinished(ProcessEvent):
     failed: dict[str, str] = field(default_factory=dict)
     logged: dict[str, dict[str, int]] = field(default_factory=dict)
     saved: dict[str, Any] = field(default_factory=dict)
+    inputs: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +290,7 @@ CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (
     CaptureProgress,
     ThreadsAlive,
     InterfaceFailed,
+    InputReport,
     CaptureFinished,
     ProcessError,
 )

@@ -98,8 +98,10 @@ capture/replay: capture/heartbeats capture capture/kernels capture/sources captu
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
     capture/interface capture/process
+capture/relay: capture capture/log capture/remote capture/interface capture/process capture/live
 capture/daemon.py: capture/heartbeats capture capture/confinement capture/sources/files
     capture/log capture/saving capture/interface capture/process capture/replay capture/live
+    capture/relay
 engine:
 engine/log_client:
 engine/watermarks:

@@ -20,6 +20,7 @@ from gscope.queries.streams.process_events import (
     CaptureFinished,
     CaptureProgress,
     CommittedOutput,
+    InputReport,
     InterfaceFailed,
     JavaAlive,
     JavaFailed,
@@ -58,6 +59,7 @@ SAMPLES: tuple[ProcessEvent, ...] = (
     CaptureProgress(1, 2, 3, 4, 5),
     ThreadsAlive(0.5),
     InterfaceFailed("up", "eth1 was gone"),
+    InputReport("sensor1", "answers again"),
     CaptureFinished(
         interfaces=({"name": "up", "received": 3, "damage": ["cut"], "malformed": {"ip": 1}},),
         lftas={"q@up": {"tuples_out_total": 2}},

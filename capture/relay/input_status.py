@@ -1,0 +1,151 @@
+"""What a relay knows of one input: whether it answers, how far it is, what came and what was lost."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class InputState(StrEnum):
+    """The state of an input.
+
+    Attributes:
+        CONNECTING: no connection was made yet.
+        UP: it is connected, and has sent something within the timeout.
+        FAILED: nothing has come for longer than the timeout.
+        REFUSED: one of the two sides refuses the other.
+        ABSENT: nothing has come for so much longer that it holds nothing back any more.
+        ENDED: all its streams have ended.
+    """
+
+    CONNECTING = "connecting"
+    UP = "up"
+    FAILED = "failed"
+    REFUSED = "refused"
+    ABSENT = "absent"
+    ENDED = "ended"
+
+
+@dataclass(slots=True)
+class InputStatus:
+    """One input of a relay; for the relay's thread.
+
+    Attributes:
+        name: its name.
+        address: where its log is served.
+        timeout_ns: silence after which it is reported.
+        absent_after_ns: silence after which it is left out; None for never.
+        monotonic_ns: the clock of silence.
+        state: see ``InputState``.
+        reason: why it is not connected; "" if it is.
+        is_connected: whether a connection is open.
+        last_heartbeat_ns: clock of its last heartbeat; None for none.
+        heard_ns: real time when something last came; None for never.
+        connects_total: connections made.
+        absences_total: times that it was left out.
+    """
+
+    name: str
+    address: str
+    timeout_ns: int
+    absent_after_ns: int | None
+    monotonic_ns: Callable[[], int] = time.monotonic_ns
+    state: InputState = InputState.CONNECTING
+    reason: str = ""
+    is_connected: bool = False
+    last_heartbeat_ns: int | None = None
+    heard_ns: int | None = None
+    connects_total: int = 0
+    absences_total: int = 0
+    _heard_at_ns: int = field(init=False)
+    _tried_at_ns: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._heard_at_ns = self._tried_at_ns = self.monotonic_ns()
+
+    @property
+    def silent_ns(self) -> int:
+        """For how long nothing has come, in nanoseconds."""
+        return self.monotonic_ns() - self._heard_at_ns
+
+    def on_connected(self) -> None:
+        """Note a new connection."""
+        self.is_connected = True
+        self.reason = ""
+        self.connects_total += 1
+        self._tried_at_ns = self.monotonic_ns()
+
+    def on_received(self, clock_ns: int | None) -> str | None:
+        """Note that something came; return a phrase to report if that is new.
+
+        Args:
+            clock_ns: clock of the heartbeat that came last; None if none came.
+        """
+        self._heard_at_ns = self._tried_at_ns = self.monotonic_ns()
+        self.heard_ns = time.time_ns()
+        if clock_ns is not None:
+            self.last_heartbeat_ns = max(clock_ns, self.last_heartbeat_ns or clock_ns)
+        before, self.state = self.state, InputState.UP
+        if before in (InputState.FAILED, InputState.REFUSED, InputState.ABSENT):
+            return "answers again"
+        return None
+
+    def on_disconnected(self, reason: str, *, is_refused: bool) -> str | None:
+        """Note that the connection is lost; return a phrase to report if that is new."""
+        self.is_connected = False
+        is_new = reason != self.reason
+        self.reason = reason
+        if is_refused and self.state not in (InputState.ABSENT, InputState.ENDED):
+            self.state = InputState.REFUSED
+            return reason if is_new else None
+        return None
+
+    def look(self) -> str | None:
+        """Judge the silence; return a phrase to report if the state has changed."""
+        if self.state is InputState.ENDED:
+            return None
+        silent_ns = self.silent_ns
+        if self.absent_after_ns is not None and silent_ns >= self.absent_after_ns:
+            if self.state is not InputState.ABSENT:
+                self.state = InputState.ABSENT
+                self.absences_total += 1
+                return (
+                    f"silent for {silent_ns / 1e9:.0f} s; answers continue without it, and what it "
+                    "still sends of the past will be late"
+                )
+        elif silent_ns >= self.timeout_ns and self.state in (
+            InputState.CONNECTING,
+            InputState.UP,
+        ):
+            self.state = InputState.FAILED
+            why = f" ({self.reason})" if self.reason else ""
+            return f"silent for {silent_ns / 1e9:.0f} s{why}; answers wait for it"
+        return None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the connection should be given up: it is open, but nothing comes."""
+        return self.is_connected and self.monotonic_ns() - self._tried_at_ns >= self.timeout_ns
+
+    def on_retried(self) -> None:
+        """Note that a stuck connection was given up."""
+        self._tried_at_ns = self.monotonic_ns()
+
+    def fields(self) -> dict[str, Any]:
+        """Return it as plain values for the statistics."""
+        return {
+            "name": self.name,
+            "address": self.address,
+            "state": str(self.state),
+            "reason": self.reason,
+            "last_heartbeat_ns": self.last_heartbeat_ns,
+            "heard_ns": self.heard_ns,
+            "silent_ns": self.silent_ns,
+            "connects_total": self.connects_total,
+            "absences_total": self.absences_total,
+        }

@@ -1,0 +1,128 @@
+"""A whole relay: set up, resume, merge, summarise; without the process and its server."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gscope.capture.interface.summary import CaptureSummary
+from gscope.capture.log.budget import AdmitAll
+from gscope.capture.log.os_errors import plain_errors
+from gscope.capture.relay.held_rows import Shelf
+from gscope.capture.relay.relay_loop import RelayLoop
+from gscope.capture.remote.address import LogAddress, TcpAddress
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gscope.capture.live.stop import LiveStop
+    from gscope.capture.log.log import StreamLog
+    from gscope.capture.relay.relay_statistics import RelayStatistics
+    from gscope.capture.settings import CaptureSettings, RelaySettings
+    from gscope.queries.plan.program import Program
+
+STATE_FOLDER = "relay"
+ROWS_FOLDER = "relay-rows"
+"""In the folder that the relay may write to."""
+
+
+def input_addresses(settings: RelaySettings) -> dict[str, LogAddress]:
+    """Return how to connect to each input; reads tokens and certificates.
+
+    Raises:
+        UsageError: an address, token or certificate is invalid, or would be sent unprotected.
+    """
+    return {
+        each.name: _address(each.address, each.token, each.certificates) for each in settings.inputs
+    }
+
+
+def _address(text: str, token: str, certificates: str) -> LogAddress:
+    from gscope.capture.remote.credentials import read_tokens, trusted_certificates
+
+    place = Path(text) if text.startswith("/") else TcpAddress.parse(text)
+    trusted = trusted_certificates(Path(certificates)) if certificates else None
+    if isinstance(place, TcpAddress) and not place.is_loopback and trusted is None:
+        message = (
+            f"{place} is on another host, and would be read without TLS; name the certificates to "
+            "trust with --tls-ca"
+        )
+        raise UsageError(message)
+    return LogAddress(place, read_tokens(Path(token))[0] if token else "", trusted)
+
+
+def run_relay(
+    program: Program,
+    settings: CaptureSettings,
+    log: StreamLog,
+    addresses: Mapping[str, LogAddress],
+    folder: Path,
+    *,
+    stop: LiveStop,
+    statistics: RelayStatistics,
+    report: Callable[[str, str], None],
+    on_begin: Callable[[], None],
+    on_turn: Callable[[], None],
+) -> CaptureSummary:
+    """Merge the inputs into ``log`` until they end or the stop; end the streams of the log.
+
+    Args:
+        program: the compiled query set.
+        settings: the relay; its inputs are set.
+        log: the log that ``open_log`` returned; stays open. What it holds is continued.
+        addresses: how to connect to each input.
+        folder: folder that the relay may write to, beside its log.
+        stop: ends the relay.
+        statistics: counters for other processes.
+        report: called with the name of an input and a phrase when its state changes.
+        on_begin: called when inputs are about to be read.
+        on_turn: called several times a second.
+
+    Raises:
+        StreamError: the log or the state cannot be written, or an input refuses at first contact.
+    """
+    assert settings.relay is not None
+    began = time.perf_counter()
+    states = folder / STATE_FOLDER
+    with plain_errors("make the folder", states):
+        states.mkdir(mode=0o700, exist_ok=True)
+    shelf = Shelf(folder / ROWS_FOLDER, settings.log_bytes)
+    loop = RelayLoop(
+        program,
+        settings.relay,
+        addresses,
+        log,
+        AdmitAll(settings.log_bytes),
+        shelf,
+        states,
+        report,
+    )
+    statistics.follow(loop, shelf)
+    on_begin()
+
+    def turn() -> None:
+        statistics.on_turn()
+        on_turn()
+
+    ready = time.perf_counter()
+    loop.run(stop.event, turn)
+    return CaptureSummary(
+        (),
+        {each["name"]: _counters(each) for each in statistics.streams()},
+        asdict(log.stats),
+        {"opened_s": ready - began, "relay_s": time.perf_counter() - ready},
+        stop.event.is_set(),
+        logged=log.counters(),
+        inputs=statistics.inputs(),
+    )
+
+
+def _counters(stream: Mapping[str, object]) -> dict[str, int]:
+    return {
+        name: count
+        for name, count in stream.items()
+        if isinstance(count, int) and name.endswith(("_total", "_groups"))
+    }
