@@ -7,7 +7,8 @@ consumer has acknowledged all of it. A live capture resumes in the log of an ear
 ``capture/live/resume.py``. Events go to standard output; see
 ``queries/streams/process_events.py``.
 
-First it opens its sockets, or the captures that only root can read. Then it drops the privileges
+First it opens its sockets, or the captures that only root can read, and reads the key and the token
+with which it serves the log to other hosts. Then it drops the privileges
 that it no longer needs (see ``capture/confinement/confine.py``), before it starts another thread,
 looks at a byte of a packet or loads user code.
 
@@ -44,21 +45,21 @@ from gscope.queries.run_folder.layout import (
     CAPTURE_SETTINGS_FILE,
     CAPTURE_STATISTICS_FILE,
     LOG_FOLDER,
-    SOCKET_FILE,
 )
 from gscope.queries.run_folder.lease_file import read_leases
 from gscope.queries.run_folder.snapshot import INTERVAL_S
 from gscope.queries.run_folder.startup import settle
-from gscope.queries.streams.process_events import CaptureFinished, Listening, ProcessError
+from gscope.queries.streams.process_events import CaptureFinished, ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gscope.capture.interface.summary import CaptureSummary
     from gscope.capture.log.log import StreamLog
-    from gscope.capture.log.server import LogServer
+    from gscope.capture.process.server_thread import ServerThread
     from gscope.capture.process.statistics import CaptureStatistics
     from gscope.capture.relay.relay_statistics import RelayStatistics
+    from gscope.capture.remote.listener import Listener
     from gscope.capture.saving.packet_file import PacketFile
     from gscope.capture.settings import RelaySettings
     from gscope.queries.plan.program import Program
@@ -92,6 +93,7 @@ class Daemon:
         self._packet_file: PacketFile | None = None
         self._confinement = Confinement()
         self._unconfined: list[str] = []
+        self._listener: Listener | None = None
 
     def run(self, supervisor_fd: int) -> int:
         """Capture and serve; return the exit code.
@@ -109,6 +111,10 @@ class Daemon:
                 "name another descriptor"
             )
             raise UsageError(message)
+        if settings.listener is not None:
+            from gscope.capture.remote.listener import take_listener
+
+            self._listener = take_listener(settings.listener)
         if settings.relay is not None:
             summary = self._relay(settings, settings.relay, supervisor_fd)
         else:
@@ -259,22 +265,24 @@ class Daemon:
     ) -> CaptureSummary:
         """Capture into the log, and serve it until everything is acknowledged."""
         from gscope.capture.interface.open_log import open_log
+        from gscope.capture.process.server_thread import ServerThread
 
         self._log = open_log(self._run_dir / LOG_FOLDER, program, settings)
         if not settings.is_live and not self._log.is_empty:
             message = f"{self._run_dir} holds an earlier capture; use a new folder"
             raise StreamError(message)
         demands = Demands(self._log.streams, is_served=settings.heartbeat_mode.is_on_demand)
-        server = _ServerThread(
+        server = ServerThread(
             self._log,
             demands,
             program,
-            self._run_dir / SOCKET_FILE,
-            self._events,
-            self._has_begun,
+            self._run_dir,
+            listener=self._listener,
             is_relay=settings.relay is not None,
+            events=self._events,
+            has_begun=self._has_begun,
         )
-        statistics = self._statistics(settings, self._log)
+        statistics = self._statistics(settings, self._log, server)
         try:
             summary = capture(self._log, statistics, demands)
             if self._packet_file is not None:
@@ -294,7 +302,7 @@ class Daemon:
         return summary
 
     def _statistics(
-        self, settings: CaptureSettings, log: StreamLog
+        self, settings: CaptureSettings, log: StreamLog, server: ServerThread
     ) -> CaptureStatistics | RelayStatistics:
         """Return the counters for other processes."""
         from gscope.capture.process.statistics import CaptureStatistics
@@ -302,7 +310,7 @@ class Daemon:
 
         made = CaptureStatistics if settings.relay is None else RelayStatistics
         path = self._run_dir / CAPTURE_STATISTICS_FILE
-        return made(path, settings, log, unconfined=self._unconfined)
+        return made(path, settings, log, unconfined=self._unconfined, remote=server.remote_status)
 
     def _open_packet_file(self, settings: CaptureSettings) -> PacketFile | None:
         """Return the file, or the ring, for packets; None if none are saved."""
@@ -369,69 +377,6 @@ class Daemon:
 
             install(program.user_files)
         return program
-
-
-class _ServerThread:
-    """A thread that starts the Flight server, whose libraries take long to load.
-
-    Meanwhile the first packets are processed. It reports that it is listening once packets are let
-    in as well.
-    """
-
-    def __init__(
-        self,
-        log: StreamLog,
-        demands: Demands,
-        program: Program,
-        socket: Path,
-        events: CaptureEvents,
-        has_begun: threading.Event,
-        *,
-        is_relay: bool,
-    ) -> None:
-        self._is_relay = is_relay
-        self._log = log
-        self._demands = demands
-        self._program = program
-        self._socket = socket
-        self._events = events
-        self._has_begun = has_begun
-        self._server: LogServer | None = None
-        self._failure: GscopeError | None = None
-        self._thread = threading.Thread(target=self._start, name="start server")
-        self._thread.start()
-
-    def ensure_listening(self) -> None:
-        """Wait until consumers can connect.
-
-        Raises:
-            StreamError: the server cannot be started.
-        """
-        self._thread.join()
-        if self._failure is not None:
-            raise self._failure
-
-    def stop(self) -> None:
-        """Stop the server; the log must be closed."""
-        self._thread.join()
-        if self._server is not None:
-            self._server.stop()
-
-    def _start(self) -> None:
-        from gscope.capture.log.description import RELAY, SENSOR, describe_program
-        from gscope.capture.log.server import LogServer
-
-        lftas = describe_program(self._program)
-        role = RELAY if self._is_relay else SENSOR
-        try:
-            self._server = LogServer(self._log, self._socket, self._demands, lftas=lftas, role=role)
-        except GscopeError as error:
-            self._failure = error
-            return
-        self._has_begun.wait()
-        if self._log.is_closed:
-            return
-        self._events.send(Listening(str(self._socket)))
 
 
 def _process_age_s() -> float:

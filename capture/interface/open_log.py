@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gscope.capture.settings import CaptureSettings
     from gscope.queries.plan.program import Program
 
+MAX_CONSUMERS = 8
+"""How many readers of other hosts may register; the log keeps what one of them still needs."""
+
 
 def open_log(folder: Path, program: Program, settings: CaptureSettings) -> StreamLog:
     """Open the stream log of a run of ``program`` in ``folder``.
@@ -44,6 +47,7 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
         specs,
         consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
         limits=BatchLimits(settings.batch_rows, settings.batch_bytes, settings.open_bytes),
+        most_registered=0 if settings.listener is None else MAX_CONSUMERS,
         budget=_budget(settings),
     )
 

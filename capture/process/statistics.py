@@ -84,6 +84,7 @@ class CaptureStatistics:
         settings: settings of the capture.
         log: the stream log, for its counters.
         unconfined: what confinement leaves out on this system.
+        remote: returns who reads the log from other hosts; None if it is not served to them.
         wall_ns: returns nanoseconds since 1970.
         monotonic: returns seconds.
     """
@@ -95,10 +96,12 @@ class CaptureStatistics:
         log: StreamLog,
         *,
         unconfined: Sequence[str] = (),
+        remote: Callable[[], dict[str, Any] | None] = lambda: None,
         wall_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._unconfined = unconfined
+        self._remote = remote
         self._log = log
         self._settings = settings
         self._wall_ns = wall_ns
@@ -233,6 +236,7 @@ class CaptureStatistics:
             ],
             # The log keeps its own counters from one daemon to the next.
             "log": self._log_counters(),
+            "remote": self._remote(),
         }
 
     def _interface(self, name: str, now_ns: int) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from gscope.capture.process.statistics import SCHEMA, STREAM_COUNTERS, memory_by
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from gscope.capture.log.log import StreamLog
@@ -28,6 +28,7 @@ class RelayStatistics:
         settings: settings of the relay.
         log: its log.
         unconfined: what confinement leaves out on this system.
+        remote: returns who reads the log from other hosts; None if it is not served to them.
     """
 
     def __init__(
@@ -37,7 +38,9 @@ class RelayStatistics:
         log: StreamLog,
         *,
         unconfined: Sequence[str] = (),
+        remote: Callable[[], dict[str, Any] | None] = lambda: None,
     ) -> None:
+        self._remote = remote
         self._settings = settings
         self._log = log
         earlier = read_snapshot(path) or {}
@@ -88,6 +91,7 @@ class RelayStatistics:
             "cpu_s": round(self._earlier_cpu_s + time.process_time(), 3),
             "privileges": privileges(self._unconfined),
             "interfaces": [],
+            "remote": self._remote(),
             "inputs": list(self.inputs()),
             "streams": self.streams(),
             "log": {

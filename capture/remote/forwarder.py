@@ -35,6 +35,9 @@ HANDSHAKE_S = 10.0
 TOKEN_S = 20.0
 """Seconds from the handshake until the first request with a valid token."""
 
+CLOSE_S = 2.0
+"""Seconds in which a peer may take the last replies."""
+
 UNREAD_S = 20
 """Seconds after which a peer that acknowledges no data is disconnected."""
 
@@ -66,35 +69,37 @@ class Forwarder:
         self._hosts: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
-        self._accepting: asyncio.Task[None] | None = None
+        self._accepting = self._loop.create_task(self._accept())
         self._thread = threading.Thread(target=self._run, name="remote connections", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End all connections, and wait for the thread."""
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._cancel)
-        self._thread.join()
+        """End all connections, and wait for the thread; the server must have been stopped.
 
-    def _cancel(self) -> None:
-        for task in (*self._tasks, *([self._accepting] if self._accepting else [])):
-            task.cancel()
+        Peers have ``CLOSE_S`` to take the last replies.
+        """
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._accepting.cancel)
+        self._thread.join()
 
     def _run(self) -> None:
         try:
             with suppress(asyncio.CancelledError):
-                self._loop.run_until_complete(self._accept())
-            waiting = tuple(self._tasks)
-            if waiting:
-                gathered = asyncio.gather(*waiting, return_exceptions=True)
-                self._loop.run_until_complete(gathered)
-            for _ in range(_CLOSING_TURNS):
-                self._loop.run_until_complete(asyncio.sleep(0))
+                self._loop.run_until_complete(self._accepting)
+            self._loop.run_until_complete(self._end_connections())
         finally:
             self._loop.close()
 
+    async def _end_connections(self) -> None:
+        if self._tasks:
+            _, unfinished = await asyncio.wait(self._tasks, timeout=CLOSE_S)
+            for task in unfinished:
+                task.cancel()
+            await asyncio.gather(*unfinished, return_exceptions=True)
+        for _ in range(_CLOSING_TURNS):
+            await asyncio.sleep(0)
+
     async def _accept(self) -> None:
-        self._accepting = asyncio.current_task()
         while True:
             try:
                 connection, address = await self._loop.sock_accept(self._listener.socket)
@@ -175,13 +180,16 @@ class Forwarder:
         server: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
         """Forward both ways until either side closes, or breaks a rule."""
+        replies = asyncio.ensure_future(_replies(server[0], peer[1]))
         ways = {
+            replies,
             asyncio.ensure_future(self._requests(peer[0], server[1])),
-            asyncio.ensure_future(_replies(server[0], peer[1])),
             asyncio.ensure_future(self._await_token(name)),
         }
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            if replies in done:
+                await _close(peer[1])
         finally:
             server[1].transport.abort()
             for way in ways:
@@ -210,6 +218,13 @@ async def _replies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     while data := await reader.read(_CHUNK_BYTES):
         writer.write(data)
         await writer.drain()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection once the peer has taken everything, or after ``CLOSE_S``."""
+    writer.close()
+    with suppress(OSError, TimeoutError):
+        await asyncio.wait_for(writer.wait_closed(), CLOSE_S)
 
 
 def host_of(address: str) -> str:

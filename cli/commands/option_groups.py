@@ -15,7 +15,7 @@ from gscope.cli.commands.options import Lines, WholeText, option, option_group, 
 from gscope.cli.completion import candidates
 from gscope.cli.config.quantities import parse_count, parse_size
 from gscope.cli.config.saving import save_request
-from gscope.cli.config.settings import FOLDER, SETTINGS, USER
+from gscope.cli.config.settings import FILE, FOLDER, SETTINGS, USER
 from gscope.cli.session.request import WINDOW_PLANS, QueryRequest
 from gscope.errors import UsageError
 
@@ -32,6 +32,9 @@ _HEADINGS = {
     "strict": "Output",
     "heartbeat": "Heartbeats and failures",
     "failure": "Heartbeats and failures",
+    "listen": "Other hosts",
+    "token_file": "Other hosts",
+    "tls": "Other hosts",
     "spark": "Memory, disk and cores",
     "limits": "Memory, disk and cores",
     "user": "Privileges",
@@ -240,6 +243,16 @@ with_live_saving = option_group(
     ),
 )
 """As ``with_saving``, for live interfaces."""
+
+no_job_option = option(
+    "--no-job",
+    "has_no_job",
+    heading="Other hosts",
+    is_flag=True,
+    help="Be a sensor: answer nothing here, start neither Spark nor Java, and serve the rows of the"
+    " low-level queries to relays and runs on other hosts; see --listen.",
+)
+"""``--no-job``; the command gets ``has_no_job``."""
 
 numeric_option = option(
     "-n",
@@ -451,6 +464,8 @@ def _completer(setting: Setting) -> candidates.Completer | None:
     """Return what completes the values of a setting; None where they are quantities."""
     if setting.kind is FOLDER:
         return candidates.folders
+    if setting.kind is FILE:
+        return candidates.files
     if setting.kind is USER:
         return candidates.users
     words = setting.kind.metavar.split("|")

@@ -16,6 +16,7 @@ HEADINGS = (
     "Queries",
     "Capture",
     "Output",
+    "Other hosts",
     "Runs and monitoring",
     "Heartbeats and failures",
     "Memory, disk and cores",

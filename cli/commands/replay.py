@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +14,7 @@ from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
     count_option,
     filter_option,
+    no_job_option,
     numeric_option,
     pager_option,
     run_name_option,
@@ -23,6 +24,7 @@ from gscope.cli.commands.option_groups import (
     with_saving,
 )
 from gscope.cli.commands.options import HeadedCommand, Lines, option, option_group
+from gscope.cli.commands.sensor import requested_sensor
 from gscope.cli.completion import candidates
 from gscope.cli.config.capture_files import (
     STDIN,
@@ -133,6 +135,7 @@ with_captures = option_group(
 @with_saving
 @pager_option
 @numeric_option
+@no_job_option
 @run_name_option(
     "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query,"
     " made unique."
@@ -144,6 +147,7 @@ def replay(
     output: OutputRequest,
     saving: SaveRequest | None,
     is_unpaged: bool,
+    has_no_job: bool,
     name: str | None,
     config: Config,
 ) -> int:
@@ -163,6 +167,7 @@ def replay(
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
+    from gscope.cli.config.listening import listening
     from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.render.pager import pager_command
     from gscope.cli.render.progress import run_observer
@@ -194,7 +199,12 @@ def replay(
     )
     report = Report(output.is_quiet, output.has_timings, config.is_strict)
     observer = run_observer(is_quiet=output.is_quiet, has_progress=not output.hides_progress)
-    return session.answer(observer, report, began)
+    sensor = requested_sensor(config, output, saving, has_no_job=has_no_job)
+    if sensor is None:
+        return session.answer(observer, report, began)
+    with listening(sensor) as listener:
+        observer.on_notice(f"serving rows at {listener.address}")
+        return replace(session, listener=listener).answer(observer, report, began)
 
 
 def _ensure_piped(interfaces: tuple[InterfaceSettings, ...]) -> None:

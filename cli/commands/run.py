@@ -16,6 +16,7 @@ from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
     count_option,
     filter_option,
+    no_job_option,
     numeric_option,
     run_name_option,
     with_config,
@@ -31,6 +32,7 @@ from gscope.cli.commands.options import (
     quantity,
     switch_off,
 )
+from gscope.cli.commands.sensor import requested_sensor
 from gscope.cli.completion import candidates
 from gscope.cli.config.capture_devices import Overrides
 from gscope.cli.config.quantities import parse_count, parse_positive_duration, parse_size
@@ -179,12 +181,14 @@ class ServiceRequest:
         is_detached: whether the run continues in the background.
         log_file: the file that the run's log is written to as well; None for none.
         metrics: the address at which Prometheus metrics are served; None for none.
+        has_no_job: whether the run is a sensor, which answers nothing itself.
     """
 
     name: str | None = None
     is_detached: bool = False
     log_file: Path | None = None
     metrics: Address | None = None
+    has_no_job: bool = False
 
 
 with_service = option_group(
@@ -220,6 +224,7 @@ with_service = option_group(
         help="Serve Prometheus metrics at http://ADDRESS:PORT/metrics. PORT 0 picks a free port and"
         " reports it. Default address: 127.0.0.1.",
     ),
+    no_job_option,
 )
 
 
@@ -258,6 +263,8 @@ def run(
       gscope run top_talkers -i eth0
       gscope run flows.gsql -i in=eth0 -i out=eth1 -o csv
       gscope run -i eth0 -f 'udp port 53' -e 'SELECT time, srcIP, destIP FROM UDP'
+      gscope run flows.gsql -i eth0 --no-job --listen 10.0.0.1:9470 --tls-certificate tls.crt \\
+          --tls-key tls.key --token-file token
 
     Exit codes: 0 success, 1 an interface or process failed, 2 usage or query error, 3 success but
     packets were lost (--strict), 128+n terminated by signal n.
@@ -265,6 +272,7 @@ def run(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     from gscope.cli.config.capture_devices import live_interfaces
+    from gscope.cli.config.listening import listening
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Session
@@ -289,8 +297,9 @@ def run(
         saving,
     )
     listeners: tuple[Listener, ...] = ()
+    sensor = requested_sensor(config, output, saving, has_no_job=service.has_no_job)
     if service.is_detached:
-        detached = _detached(output.folder)
+        detached = _detached(output.folder, is_sensor=sensor is not None)
         if isinstance(detached, int):
             return detached
         listeners = (detached.on_change,)
@@ -300,7 +309,13 @@ def run(
         is_live=True,
     )
     metrics = service.metrics
-    with served(metrics) if metrics is not None else nullcontext() as endpoint:
+    with (
+        served(metrics) if metrics is not None else nullcontext() as endpoint,
+        listening(sensor) if sensor is not None else nullcontext() as listener,
+    ):
+        if listener is not None:
+            session = replace(session, listener=listener)
+            shown.on_notice(f"serving rows at {listener.address}")
         if endpoint is not None:
             listeners = (*listeners, endpoint.on_change)
             session = replace(session, metrics=endpoint.url)
@@ -310,11 +325,11 @@ def run(
         return session.answer(shown, report, began, *listeners)
 
 
-def _detached(folder: Path | None) -> Detached | int:
+def _detached(folder: Path | None, *, is_sensor: bool) -> Detached | int:
     """Move the run to the background; return the exit code in the process that stays."""
     from gscope.cli.session.detach import detach
 
-    if folder is None:
+    if folder is None and not is_sensor:
         message = "a background run has no standard output; write answers to a folder with -w DIR"
         raise UsageError(message)
     return detach()

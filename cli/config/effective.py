@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gscope.capture.heartbeats.mode import HeartbeatMode
+    from gscope.capture.remote.address import TcpAddress
     from gscope.cli.config.time_style import TimeStyle
 
 FILE_NAME = "gscope.yaml"
@@ -51,6 +52,10 @@ class Config:
     heartbeat_mode: HeartbeatMode
     failure_timeout_ns: int | None
     failure_step_timeout_ns: int | None
+    listen: TcpAddress | None
+    token_file: Path | None
+    tls_certificate: Path | None
+    tls_key: Path | None
     spark_cores: int | None
     spark_memory_bytes: int
     table_slots: int

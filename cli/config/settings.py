@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.lfta.settings import MIN_TABLE_SLOTS, LftaSettings
+from gscope.capture.remote.address import TcpAddress
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.config.quantities import (
     parse_count,
@@ -23,6 +24,7 @@ from gscope.cli.config.quantities import (
 from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.rundir.run_dir import default_work_dir
 from gscope.engine.settings import JobSettings
+from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,6 +182,20 @@ def _parse_user(text: str) -> str:
     return text.strip()
 
 
+def _parse_address(text: str) -> TcpAddress:
+    try:
+        return TcpAddress.parse(text.strip())
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+
+
+def _parse_file(text: str) -> Path:
+    if not text or "\0" in text:
+        message = f"invalid file {text!r}: expected a path"
+        raise ValueError(message)
+    return Path(text)
+
+
 DURATION = Kind("DURATION", parse_positive_duration, show_duration)
 FAILURE_TIMEOUT = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_duration)
 STEP_TIMEOUT = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
@@ -191,6 +207,8 @@ TIME_STYLE = Kind("|".join(TimeStyle), _parse_time_style, str)
 MODE = Kind("|".join(HeartbeatMode), _parse_mode, str)
 FOLDER = Kind("DIR", _parse_folder, str)
 USER = Kind("NAME", _parse_user, str)
+ADDRESS = Kind("HOST:PORT", _parse_address, str)
+FILE = Kind("FILE", _parse_file, str)
 SWITCH = Kind("", _parse_switch, lambda value: str(value).lower())
 
 _ENGINE = JobSettings()
@@ -252,6 +270,39 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION."
         " Default: only report such a step, after 5min",
+    ),
+    Setting(
+        "listen",
+        "listen",
+        ADDRESS,
+        None,
+        "with --no-job: the address at which relays and runs on other hosts read the rows of this"
+        " one. Port 0 picks a free port and reports it. Beyond loopback, --tls-certificate and"
+        " --tls-key are required. Default: none",
+    ),
+    Setting(
+        "token_file",
+        "token_file",
+        FILE,
+        None,
+        "file with the token that readers on other hosts present, which only its owner may read; on"
+        " a line each, several are accepted while one replaces another, and the first is presented."
+        " Default: none",
+    ),
+    Setting(
+        "tls.certificate",
+        "tls_certificate",
+        FILE,
+        None,
+        "file with the certificate chain for --listen, in PEM. Default: none",
+    ),
+    Setting(
+        "tls.key",
+        "tls_key",
+        FILE,
+        None,
+        "file with the key of --tls-certificate, in PEM and without a password, which only its owner"
+        " may read. Default: none",
     ),
     Setting(
         "spark.cores",

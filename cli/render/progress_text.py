@@ -26,6 +26,7 @@ class RunPhase(Enum):
     AWAITING_JAVA = "waiting for Java to start"
     ANSWERING = "input read, answering"
     CLOSING = "closing windows"
+    SERVING = "serving rows that are not acknowledged"
 
 
 @dataclass(slots=True)

@@ -47,9 +47,10 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     totals |= {kind: sum(counts.values()) for kind, counts in undecoded.items()}
     stopped = " (complete by LIMIT)" if outcome.is_complete else ""
     stopped = " (interrupted)" if outcome.signal else stopped
-    yield (
-        f"gscope: {_equation(totals)}; {_rows(rows)} in {outcome.phases['answered']:.1f} s{stopped}"
+    said = (
+        _rows(rows) if rows else f"{_counted(capture['log'].get('tuples_total', 0), 'row')} served"
     )
+    yield f"gscope: {_equation(totals)}; {said} in {outcome.phases['answered']:.1f} s{stopped}"
     for kind, counts in undecoded.items():
         if counts:
             yield f"  {kind}: " + ", ".join(

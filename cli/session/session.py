@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gscope.capture.confinement.plan import Confinement
-    from gscope.capture.settings import InterfaceSettings, SavedPackets
+    from gscope.capture.settings import InterfaceSettings, ListenerSettings, SavedPackets
     from gscope.cli.config.effective import Config
     from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.config.saving import SaveRequest
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gscope.cli.session.lifecycle import Listener
     from gscope.cli.session.request import QueryRequest
     from gscope.cli.supervision.supervisor import Supervisor
+    from gscope.engine.settings import JobSettings
     from gscope.queries.plan.logical import Watchlist
     from gscope.queries.plan.program import Program
 
@@ -70,6 +71,8 @@ class Session:
         saving: the packets to save; None: none.
         pager: the command that shows tables that are longer than the terminal; None: no pager.
         metrics: the URL at which metrics are served; None: they are not.
+        listener: where a sensor serves its rows, and answers nothing itself; None for a run that
+            answers its queries.
     """
 
     request: QueryRequest
@@ -83,6 +86,7 @@ class Session:
     saving: SaveRequest | None = None
     pager: str | None = None
     metrics: str | None = None
+    listener: ListenerSettings | None = None
 
     @property
     def is_live(self) -> bool:
@@ -156,7 +160,6 @@ class Session:
         from gscope.cli.session.signals import signal_handlers
         from gscope.cli.supervision.liveness import SilenceLimits
         from gscope.cli.supervision.supervisor import Supervisor
-        from gscope.engine.settings import JobSettings
 
         config = self.config
         run_dir.file.change(
@@ -178,19 +181,15 @@ class Session:
         # The pager may outlive the processes: the user reads what they have answered.
         with self._paged_output(observer) as output, signal_handlers(supervisor):
             try:
-                # Before the queries compile: starting Java is the longest part of a small run.
-                supervisor.start_job(
-                    JobSettings(
-                        cores=config.spark_cores,
-                        heap_bytes=config.spark_memory_bytes,
-                        expected_bytes=self.expected_bytes,
-                        is_live=self.is_live,
-                        disk_bytes=config.job_disk_bytes,
-                        asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
-                        latent_interfaces=tuple(i.name for i in self.interfaces if i.is_latent),
-                    )
-                )
+                if self.listener is None:
+                    # Before the queries compile: starting Java is the longest part of a small run.
+                    supervisor.start_job(self._job_settings())
                 program = program or self._compiled(run_dir)
+                if self.listener is not None:
+                    from gscope.cli.session.sensor import serve_rows
+
+                    serve_rows(self, self.listener, run_dir, supervisor, program)
+                    return supervisor.outcome, {}
                 saved = self.saving
                 if saved is None and program.saved_packets:
                     from gscope.cli.config.saving import request_of_queries
@@ -220,6 +219,20 @@ class Session:
             finally:
                 supervisor.stop()
         return supervisor.outcome, rows
+
+    def _job_settings(self) -> JobSettings:
+        from gscope.engine.settings import JobSettings
+
+        config = self.config
+        return JobSettings(
+            cores=config.spark_cores,
+            heap_bytes=config.spark_memory_bytes,
+            expected_bytes=self.expected_bytes,
+            is_live=self.is_live,
+            disk_bytes=config.job_disk_bytes,
+            asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
+            latent_interfaces=tuple(i.name for i in self.interfaces if i.is_latent),
+        )
 
     def _paged_output(self, observer: RunObserver) -> AbstractContextManager[PagedOutput | None]:
         """Return the pager for tables of a finite input; None if rows go out as they come."""

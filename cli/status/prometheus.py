@@ -129,6 +129,22 @@ LOG = (
     gauge("gscope_log_index_bytes", "index_bytes", "Bytes of the index."),
     gauge("gscope_log_budget_bytes", "budget_bytes", "Limit of the bytes of segments."),
 )
+REMOTE = (
+    gauge("gscope_remote_connections", "connections", "Connections of readers on other hosts."),
+)
+READER = (
+    Metric("gscope_reader_bytes_out", "bytes_out_total", "Bytes sent to the reader."),
+    Metric("gscope_reader_rows_out", "rows_out_total", "Rows sent to the reader."),
+    gauge("gscope_reader_waiting_messages", "waiting_messages", "Messages not acknowledged."),
+    gauge("gscope_reader_waiting_tuples", "waiting_tuples", "Tuples not acknowledged."),
+    gauge("gscope_reader_waiting_bytes", "waiting_bytes", "Bytes of segments not acknowledged."),
+    gauge(
+        "gscope_reader_last_contact_timestamp_seconds",
+        "last_contact_ns",
+        "Last request of the reader.",
+        _NS,
+    ),
+)
 CAPTURE = (
     Metric("gscope_capture_cpu_seconds", "cpu_s", "CPU time of the capture daemon."),
     gauge("gscope_capture_memory_bytes", "memory_bytes", "Memory of the capture daemon."),
@@ -271,6 +287,10 @@ class RunCollector(Collector):
         yield _interface_up(capture)
         yield from _families(STREAM, ("stream",), _named(capture, "streams"))
         yield from _families(LOG, (), [((), capture["log"])] if capture else [])
+        remote = capture.get("remote")
+        yield from _families(REMOTE, (), [((), remote)] if remote else [])
+        yield from _families(READER, ("reader",), _named(remote or {}, "consumers"))
+        yield _refused(remote or {})
         yield from _families(JOB, (), [((), job)] if job else [])
         yield from _families(STEPS, (), [((), job["steps"])] if job else [])
         current_step = job.get("current_step")
@@ -330,6 +350,17 @@ def _family(
         value = fields.get(metric.field)
         if value is not None:
             made.add_metric(values, value * metric.scale)
+    return made
+
+
+def _refused(remote: Mapping[str, Any]) -> CounterMetricFamily:
+    made = CounterMetricFamily(
+        "gscope_remote_refused",
+        "Connections and requests of other hosts that were refused.",
+        labels=("reason",),
+    )
+    for reason, number in remote.get("refused_total", {}).items():
+        made.add_metric((reason,), number)
     return made
 
 

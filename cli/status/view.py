@@ -37,6 +37,8 @@ def status_view(document: Document) -> Iterator[RenderableType]:
     tables = []
     if capture is not None:
         tables.append(_interfaces(capture))
+        if (remote := capture.get("remote")) is not None and remote["consumers"]:
+            tables.append(_readers(remote["consumers"], document["now_ns"]))
     if document["queries"]:
         tables.append(_queries(document["queries"], is_live=document["run"]["is_live"]))
     if job is not None and job["operators"]:
@@ -146,6 +148,52 @@ def _interfaces(capture: Mapping[str, Any]) -> StatusTable:
     )
 
 
+def _readers(consumers: Sequence[Mapping[str, Any]], now_ns: int) -> StatusTable:
+    """Return the table of readers on other hosts."""
+    return StatusTable(
+        (
+            "READER",
+            "=STATE",
+            "PEER",
+            ">LAST SEEN",
+            ">TUPLES BEHIND",
+            ">BEHIND",
+            ">ROWS OUT",
+            ">OUT",
+        ),
+        [
+            (
+                each["name"],
+                Text(each["state"], "red" if each["state"] == "absent" else ""),
+                each["peer"] or NOTHING,
+                duration(_since(each["last_contact_ns"], now_ns)),
+                count(each["waiting_tuples"]),
+                f"{size(each['waiting_bytes'])}B",
+                count(each["rows_out_total"]),
+                f"{size(each['bytes_out_total'])}B",
+            )
+            for each in consumers
+        ],
+    )
+
+
+def _since(moment_ns: int | None, now_ns: int) -> int | None:
+    return None if moment_ns is None else max(0, now_ns - moment_ns)
+
+
+def _remote_line(remote: Mapping[str, Any]) -> str:
+    """Return where the log is served to other hosts, and what was refused there."""
+    text = f"serving at {remote['address']}, {'TLS' if remote['is_encrypted'] else 'without TLS'}: "
+    text += f"{count(remote['connections'])} connections"
+    if not remote["consumers"]:
+        text += ", no reader has registered yet"
+    refused = [
+        f"{count(number)} {reason.replace('_', ' ')}"
+        for reason, number in sorted(remote["refused_total"].items())
+    ]
+    return f"{text}; refused {', '.join(refused)}" if refused else text
+
+
 def _queries(queries: Sequence[Mapping[str, Any]], *, is_live: bool) -> StatusTable:
     answered = of_day if is_live else moment
     return StatusTable(
@@ -211,6 +259,8 @@ def _notes(document: Document) -> Iterator[Text]:
             f"{count(log['waiting_messages'])} messages waiting"
         )
         yield Text(tuple_equation(log))
+        if (remote := capture.get("remote")) is not None:
+            yield Text(_remote_line(remote))
     for each in [] if job is None else job["operators"]:
         if each["shed_tuples_total"]:
             yield Text(f"{each['name']} shed {count(each['shed_tuples_total'])} tuples", "red")

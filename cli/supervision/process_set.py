@@ -96,6 +96,11 @@ class RunProcesses:
         return self.settings is not None and self.settings.is_live
 
     @property
+    def is_sensor(self) -> bool:
+        """Whether the daemon serves readers on other hosts, for whom it may wait for days."""
+        return self.settings is not None and self.settings.listener is not None
+
+    @property
     def awaited(self) -> frozenset[str]:
         """The processes, and the reader of streams, that the run waits for."""
         names = {each.name for each in self if not each.state.is_over}

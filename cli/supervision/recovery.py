@@ -114,7 +114,8 @@ class Recovery:
         if not process.state.is_up:
             return
         how = f"failed: {process.complaint}" if process.complaint else how_ended(code)
-        is_over = code == 0 or self._processes.awaited == {CAPTURE}
+        is_answered = self._processes.awaited == {CAPTURE} and not self._processes.is_sensor
+        is_over = code == 0 or is_answered
         if source == CAPTURE and self._outcome.capture and is_over:
             process.end()
         else:
@@ -194,7 +195,8 @@ class Recovery:
 
     def _end_capture(self) -> None:
         """End a daemon that waits for acknowledgements which an earlier daemon received."""
-        if self._processes.awaited != {CAPTURE} or not self._outcome.capture:
+        is_waiting = self._processes.awaited == {CAPTURE} and not self._processes.is_sensor
+        if not is_waiting or not self._outcome.capture:
             return
         now_s = time.monotonic()
         if self._answered_s is None:

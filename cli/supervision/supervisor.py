@@ -288,6 +288,13 @@ class Supervisor:
         """Show what the job does with the rest of the input, once it is all captured."""
         if not self._is_captured:
             return
+        if self._processes.is_sensor:
+            self._observer.on_phase(RunPhase.SERVING)
+            self._notify(
+                "the input has ended; serving until every reader has acknowledged all rows, a"
+                " further Ctrl-C discards them"
+            )
+            return
         job = self._processes.get(JOB)
         if job is not None and not job.state.is_working:
             self._observer.on_phase(RunPhase.AWAITING_JAVA)

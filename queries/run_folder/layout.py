@@ -14,6 +14,7 @@
     log/                     the stream log
     capture/                 writable for the capture daemon
         capture.sock         the server of the stream log
+        remote.sock          its server for other hosts, behind the TCP listener
         stats.json           counters
         leases-READER.json   batches that a reader is reading
         saved.json           how much of the file of saved packets is whole
@@ -46,6 +47,7 @@ JOB_SETTINGS_FILE = "engine.json"
 LOG_FOLDER = "log"
 CAPTURE_FOLDER = "capture"
 SOCKET_FILE = f"{CAPTURE_FOLDER}/capture.sock"
+REMOTE_SOCKET_FILE = f"{CAPTURE_FOLDER}/remote.sock"
 CAPTURE_STATISTICS_FILE = f"{CAPTURE_FOLDER}/stats.json"
 SAVED_PACKETS_FILE = f"{CAPTURE_FOLDER}/saved.json"
 PACKET_RING_FOLDER = f"{CAPTURE_FOLDER}/packets"

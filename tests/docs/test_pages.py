@@ -39,7 +39,7 @@ def commands() -> list[str]:
     found = []
     for page in PAGES:
         for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
-            text = re.sub(r"\n\s{8,}", " ", block)
+            text = re.sub(r"(?: \\)?\n\s{8,}| \\\n\s+", " ", block)
             for line in text.splitlines():
                 command = line.strip().removeprefix("$ ").rpartition("| ")[2]
                 if command.startswith("gscope "):

@@ -91,8 +91,8 @@ capture/remote: capture/heartbeats capture capture/log
 capture/saving: capture capture/kernels capture/sources capture/lfta
 capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
     capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/saving
-capture/process: capture capture/confinement capture/lfta capture/log capture/saving
-    capture/interface
+capture/process: capture/heartbeats capture capture/confinement capture/lfta capture/log
+    capture/remote capture/saving capture/interface
 capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
     capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
@@ -100,8 +100,8 @@ capture/live: capture/heartbeats capture capture/sources capture/sources/af_pack
     capture/interface capture/process
 capture/relay: capture capture/log capture/remote capture/interface capture/process capture/live
 capture/daemon.py: capture/heartbeats capture capture/confinement capture/sources/files
-    capture/log capture/saving capture/interface capture/process capture/replay capture/live
-    capture/relay
+    capture/log capture/remote capture/saving capture/interface capture/process capture/replay
+    capture/live capture/relay
 engine:
 engine/log_client:
 engine/watermarks:
@@ -152,7 +152,7 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows
     queries/plan queries/plan/explain queries/plan/split queries/analysis/typing
     queries/analysis/names queries/compile.py
-cli capture: capture/heartbeats capture capture/packet capture/confinement
+cli capture: capture/heartbeats capture capture/remote capture/packet capture/confinement
     capture/sources/af_packet capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
     engine/monitoring engine/spark/sql engine/spark
