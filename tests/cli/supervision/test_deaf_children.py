@@ -10,11 +10,14 @@ import pytest
 from tests.cli.supervision.stage import CAPTURES, Stage, stage
 from tests.support.gscope_command import descendants
 
+from gscope.cli.supervision import process_set
 from gscope.cli.supervision.liveness import SilenceLimits
 from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import GscopeError
 
 __all__ = ["stage"]
+
+pytestmark = pytest.mark.usefixtures("_short_grace")
 
 DEAF = """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -22,6 +25,12 @@ emit("ready", session_s=0.0)
 while True:
     time.sleep(1)
 """
+
+
+@pytest.fixture
+def _short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill a deaf job after a moment: both tests wait for it, and both end with a kill."""
+    monkeypatch.setattr(process_set, "JOB_GRACE_S", 0.3)
 
 
 def test_a_signal_ends_a_replay_whose_job_never_answers(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.golden.cases import LIBRARY, Case, all_cases
 from tests.safety.planted import Trap
+from tests.support.long_form import cases
 from tests.support.user_code import user_file
 
 from gscope import __version__
@@ -89,9 +91,11 @@ def test_user_code_comes_back(tmp_path: Path) -> None:
     assert through_a_file(program, tmp_path) == program
 
 
-def test_a_deep_expression_needs_no_deep_stack(tmp_path: Path, schema: Schema) -> None:
+@pytest.mark.parametrize("depth", cases([5_000], long=[50_000]))
+def test_a_deep_expression_needs_no_deep_stack(depth: int, tmp_path: Path, schema: Schema) -> None:
+    assert depth > sys.getrecursionlimit()
     deep: Expression = Literal(1, GsqlType.INT)
-    for _ in range(50_000):
+    for _ in range(depth):
         deep = Call("add", (deep, Literal(1, GsqlType.INT)), GsqlType.INT, False)
     program = with_expression(deep, schema)
     back = through_a_file(program, tmp_path)
