@@ -228,7 +228,7 @@ class Daemon:
             log: StreamLog, statistics: RelayStatistics, _demands: Demands
         ) -> CaptureSummary:
             self._renew_leases(log, settings)
-            return run_relay(
+            summary = run_relay(
                 program,
                 settings,
                 log,
@@ -240,6 +240,8 @@ class Daemon:
                 on_begin=self._has_begun.set,
                 on_turn=lambda: watchdog.on_turn("relay"),
             )
+            watchdog.on_end("relay")
+            return summary
 
         with ThreadWatchdog(self._events) as watchdog:
             return self._serve(program, settings, capture)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "replay": "gscope.cli.commands.replay:replay",
     "run": "gscope.cli.commands.run:run",
+    "relay": "gscope.cli.commands.relay:relay",
     "stop": "gscope.cli.commands.stop:stop",
     "status": "gscope.cli.commands.status:status",
     "check": "gscope.cli.commands.check:check",

@@ -91,9 +91,9 @@ class RelayStatistics:
             "cpu_s": round(self._earlier_cpu_s + time.process_time(), 3),
             "privileges": privileges(self._unconfined),
             "interfaces": [],
-            "remote": self._remote(),
             "inputs": list(self.inputs()),
             "streams": self.streams(),
+            "remote": self._remote(),
             "log": {
                 **asdict(self._log.stats),
                 "budget_bytes": self._settings.log_bytes,

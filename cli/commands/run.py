@@ -12,6 +12,7 @@ import click
 
 from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.capture.settings import SOURCES, TIMESTAMPS
+from gscope.cli.commands.input_options import requested_relay, with_inputs
 from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
     count_option,
@@ -41,8 +42,10 @@ from gscope.cli.status.endpoint import parse_address, served
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from gscope.capture.settings import InterfaceSettings, RelaySettings
     from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.config.effective import Config
+    from gscope.cli.config.relay_inputs import InputRequest
     from gscope.cli.config.saving import SaveRequest
     from gscope.cli.session.detach import Detached
     from gscope.cli.session.lifecycle import Listener
@@ -191,9 +194,7 @@ class ServiceRequest:
     has_no_job: bool = False
 
 
-with_service = option_group(
-    "service",
-    ServiceRequest,
+_SERVICE = (
     run_name_option(
         "Name of the run, for `gscope status` and `gscope stop`. Resumes the run of that name if it"
         " was killed or failed. Default: the name of the first query, made unique."
@@ -224,13 +225,17 @@ with_service = option_group(
         help="Serve Prometheus metrics at http://ADDRESS:PORT/metrics. PORT 0 picks a free port and"
         " reports it. Default address: 127.0.0.1.",
     ),
-    no_job_option,
 )
+
+with_service = option_group("service", ServiceRequest, *_SERVICE, no_job_option)
+with_relay_service = option_group("service", ServiceRequest, *_SERVICE)
+"""As ``with_service``, for a command that has no job."""
 
 
 @click.command(cls=HeadedCommand, short_help="Answer queries over live interfaces.")
 @click.argument("named", nargs=-1, metavar="[QUERY]...", shell_complete=candidates.query_sources)
 @with_queries
+@with_inputs
 @with_devices
 @with_overrides
 @with_limits
@@ -244,6 +249,7 @@ with_service = option_group(
 @with_config(without=("limits.block",))
 def run(
     request: QueryRequest,
+    remote: InputRequest,
     inputs: DeviceRequest,
     overrides: Overrides,
     limits: RunLimits,
@@ -252,12 +258,12 @@ def run(
     service: ServiceRequest,
     config: Config,
 ) -> int:
-    """Answer GSQL queries over live interfaces until Ctrl-C, --count or --duration.
+    """Answer GSQL queries over live interfaces, or over the rows of sensors on other hosts.
 
-    QUERY is a file or the name of a library query. Rows are emitted when their epoch ends, even
-    while interfaces are silent. Ctrl-C (or SIGTERM) closes all windows, emits the remaining answers
-    and prints the loss summary; a second one exits immediately. Requires CAP_NET_RAW, and drops it
-    once the sockets are open.
+    QUERY is a file or the name of a library query. The run ends with Ctrl-C, --count or --duration.
+    Rows are emitted when their epoch ends, even while interfaces are silent. Ctrl-C (or SIGTERM)
+    closes all windows, emits the remaining answers and prints the loss summary; a second one exits
+    immediately. Capturing requires CAP_NET_RAW, which is dropped once the sockets are open.
 
     \b
       gscope run top_talkers -i eth0
@@ -265,18 +271,69 @@ def run(
       gscope run -i eth0 -f 'udp port 53' -e 'SELECT time, srcIP, destIP FROM UDP'
       gscope run flows.gsql -i eth0 --no-job --listen 10.0.0.1:9470 --tls-certificate tls.crt \\
           --tls-key tls.key --token-file token
+      gscope run flows.gsql --from sensor1:9470 --from sensor2:9470 --tls-ca ca.pem \\
+          --token-file token
 
     Exit codes: 0 success, 1 an interface or process failed, 2 usage or query error, 3 success but
     packets were lost (--strict), 128+n terminated by signal n.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
-    from gscope.cli.config.capture_devices import live_interfaces
+    relay = requested_relay(remote, inputs, overrides, limits, saving, config)
+    return answer(
+        Inputs(began, request, inputs, overrides, limits, relay), output, saving, service, config
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a run answers, and from what.
+
+    Attributes:
+        began: ``time.monotonic()`` when the command began.
+        request: the queries.
+        devices: the devices, or the names of interfaces for a relay.
+        overrides: the settings for all devices.
+        limits: how long to capture.
+        relay: the logs of other hosts that are read instead of devices; None to capture.
+    """
+
+    began: float
+    request: QueryRequest
+    devices: DeviceRequest
+    overrides: Overrides
+    limits: RunLimits
+    relay: RelaySettings | None
+
+    def interfaces(self, config: Config) -> tuple[InterfaceSettings, ...]:
+        """Return the interfaces of the program.
+
+        Raises:
+            UsageError: there is none, or one is invalid.
+        """
+        from gscope.cli.config.capture_devices import live_interfaces
+        from gscope.cli.config.relay_inputs import named_interfaces
+
+        if self.relay is not None:
+            return named_interfaces(self.devices.devices)
+        devices = self.devices
+        return live_interfaces(devices.devices, devices.skews, self.overrides, config.interfaces)
+
+
+def answer(
+    inputs: Inputs,
+    output: OutputRequest,
+    saving: SaveRequest | None,
+    service: ServiceRequest,
+    config: Config,
+) -> int:
+    """Run until the end, and return the exit code."""
     from gscope.cli.config.listening import listening
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Session
 
+    request = inputs.request
     refuse_misplaced(
         request.queries,
         "a query file",
@@ -287,14 +344,15 @@ def run(
     request.ensure_some()
     session = Session(
         request,
-        live_interfaces(inputs.devices, inputs.skews, overrides, config.interfaces),
-        limits,
+        inputs.interfaces(config),
+        inputs.limits,
         None,
         output.folder,
         config,
         None if service.name is None else ensure_name(service.name),
         service.log_file,
         saving,
+        relay=inputs.relay,
     )
     listeners: tuple[Listener, ...] = ()
     sensor = requested_sensor(config, output, saving, has_no_job=service.has_no_job)
@@ -322,7 +380,7 @@ def run(
             if metrics is not None and not metrics.port:
                 shown.on_notice(f"serving metrics at {endpoint.url}")
         report = Report(output.is_quiet, output.has_timings, config.is_strict)
-        return session.answer(shown, report, began, *listeners)
+        return session.answer(shown, report, inputs.began, *listeners)
 
 
 def _detached(folder: Path | None, *, is_sensor: bool) -> Detached | int:

@@ -13,7 +13,7 @@ from gscope.queries.plan.program import StreamInput, node_inputs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.capture.settings import InterfaceSettings
+    from gscope.capture.settings import InterfaceSettings, RelaySettings
     from gscope.cli.config.effective import Config
     from gscope.cli.config.run_limits import RunLimits
     from gscope.queries.plan.program import Input, Program
@@ -27,8 +27,17 @@ def capture_settings(
     interfaces: Sequence[InterfaceSettings],
     config: Config,
     limits: RunLimits,
+    relay: RelaySettings | None = None,
 ) -> CaptureSettings:
-    """Return the settings of a daemon that runs until readers have acknowledged all messages."""
+    """Return the settings of a daemon that runs until readers have acknowledged all messages.
+
+    Args:
+        program: the compiled queries.
+        interfaces: its interfaces.
+        config: the settings.
+        limits: how fast and how long to capture.
+        relay: the logs of other hosts that are read instead of packets; None to capture.
+    """
     readers = {
         JobSettings().consumer: job_streams(program),
         CONSUMER: _streams(program, [source for _, source in program.results]),
@@ -54,6 +63,7 @@ def capture_settings(
         open_bytes=config.open_bytes,
         log_bytes=config.log_bytes,
         memory_bytes=config.memory_bytes,
+        relay=relay,
     )
 
 

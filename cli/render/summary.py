@@ -29,6 +29,8 @@ _DAMAGE_SHOWN = 20
 def is_whole(outcome: Outcome) -> bool:
     """Return whether nothing was lost: on interfaces, in the log, in the job, with a daemon."""
     lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
+    for each in outcome.capture.get("inputs", ()):
+        lost += each["late_tuples_total"] + each["shed_tuples_total"]
     lost += sum(outcome.capture.get("saved", {}).get(name, 0) for name in _UNSAVED)
     lost += sum(outcome.late_tuples.values())
     return (
@@ -50,7 +52,8 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     said = (
         _rows(rows) if rows else f"{_counted(capture['log'].get('tuples_total', 0), 'row')} served"
     )
-    yield f"gscope: {_equation(totals)}; {said} in {outcome.phases['answered']:.1f} s{stopped}"
+    taken = _inputs(capture["inputs"]) if capture.get("inputs") else _equation(totals)
+    yield f"gscope: {taken}; {said} in {outcome.phases['answered']:.1f} s{stopped}"
     for kind, counts in undecoded.items():
         if counts:
             yield f"  {kind}: " + ", ".join(
@@ -61,6 +64,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     yield from _odd_interfaces(interfaces, outcome)
     yield from _damage(interfaces, capture.get("failed", {}))
     yield from _left_out(capture)
+    yield from _odd_inputs(capture.get("inputs", ()))
     for query, count in outcome.late_tuples.items():
         came = (
             "row arrived too late for {} and is"
@@ -82,6 +86,27 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"
     yield from _crashes(outcome)
+
+
+def _inputs(inputs: Sequence[Mapping[str, Any]]) -> str:
+    """Return ``1,000 partial tuples from 2 inputs``."""
+    rows = sum(each["received_tuples_total"] for each in inputs)
+    return f"{_counted(rows, 'partial tuple')} from {_counted(len(inputs), 'input')}"
+
+
+def _odd_inputs(inputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what inputs have lost, and which of them did not come to their end."""
+    for each in inputs:
+        if late := each["late_tuples_total"]:
+            yield (
+                f"  {each['name']}: {_counted(late, 'partial tuple')} came after --absent-after and"
+                f" {'is' if late == 1 else 'are'} in no answer"
+            )
+        if shed := each["shed_tuples_total"]:
+            yield f"  {each['name']}: {_counted(shed, 'partial tuple')} shed before it could be read"
+        if each["state"] in ("failed", "refused", "absent", "connecting"):
+            reason = f": {each['reason']}" if each["reason"] else ""
+            yield f"  {each['name']} was {each['state']} at the end{reason}"
 
 
 def _unread_links(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -65,7 +65,9 @@ def serve_rows(
         raise UsageError(message)
     supervisor.reached("queries compiled")
     ensure_there(session.interfaces)
-    settings = capture_settings(program, session.interfaces, session.config, session.limits)
+    settings = capture_settings(
+        program, session.interfaces, session.config, session.limits, session.relay
+    )
     supervisor.start_capture(program, replace(settings, consumers=(), listener=listener))
     delivered = replace(program, results=(), orders=())
     try:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from gscope.capture.confinement.plan import Confinement
-    from gscope.capture.settings import InterfaceSettings, ListenerSettings, SavedPackets
+    from gscope.capture.settings import (
+        InterfaceSettings,
+        ListenerSettings,
+        RelaySettings,
+        SavedPackets,
+    )
     from gscope.cli.config.effective import Config
     from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.config.saving import SaveRequest
@@ -71,6 +76,7 @@ class Session:
         saving: the packets to save; None: none.
         pager: the command that shows tables that are longer than the terminal; None: no pager.
         metrics: the URL at which metrics are served; None: they are not.
+        relay: the logs of other hosts that are read instead of packets; None to capture.
         listener: where a sensor serves its rows, and answers nothing itself; None for a run that
             answers its queries.
     """
@@ -87,11 +93,19 @@ class Session:
     pager: str | None = None
     metrics: str | None = None
     listener: ListenerSettings | None = None
+    relay: RelaySettings | None = None
 
     @property
     def is_live(self) -> bool:
-        """Whether packets come from devices: they cannot be read again."""
-        return any(interface.device is not None for interface in self.interfaces)
+        """Whether the input cannot be read again: devices, or the logs of other hosts."""
+        return self.relay is not None or any(
+            interface.device is not None for interface in self.interfaces
+        )
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The names of interfaces, or of the inputs of a run that reads other hosts."""
+        return tuple(i.name for i in (self.relay.inputs if self.relay else self.interfaces))
 
     @property
     def is_interleaved(self) -> bool:
@@ -164,7 +178,7 @@ class Session:
         config = self.config
         run_dir.file.change(
             command=tuple(sys.argv[1:]),
-            interfaces=tuple(interface.name for interface in self.interfaces),
+            interfaces=self.input_names,
             is_live=self.is_live,
             folder=None if self.folder is None else str(self.folder.resolve()),
             metrics=self.metrics,
@@ -286,6 +300,10 @@ class Session:
             raise
         show_warnings(compiled)
         program = compiled.program
+        if self.relay is not None:
+            from gscope.cli.config.relay_inputs import ensure_relayable
+
+            ensure_relayable(program)
         run_dir.file.change(queries=tuple(query for query, _ in program.results))
         return program
 
@@ -334,7 +352,8 @@ class Session:
         supervisor.start_capture(
             program,
             replace(
-                capture_settings(program, self.interfaces, self.config, self.limits), saved=saved
+                capture_settings(program, self.interfaces, self.config, self.limits, self.relay),
+                saved=saved,
             ),
         )
         # Imported while the daemon starts, which takes as long.

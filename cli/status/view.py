@@ -9,6 +9,7 @@ from rich.text import Text
 
 from gscope.cli.render.accounting import tuple_equation
 from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
+from gscope.cli.status.inputs_view import input_lines, input_table
 from gscope.cli.status.tables import StatusTable
 from gscope.cli.status.trace_view import latest_traces
 
@@ -36,7 +37,8 @@ def status_view(document: Document) -> Iterator[RenderableType]:
     capture, job = document["capture"], document["job"]
     tables = []
     if capture is not None:
-        tables.append(_interfaces(capture))
+        inputs = capture.get("inputs")
+        tables.append(_interfaces(capture) if inputs is None else input_table(inputs))
         if (remote := capture.get("remote")) is not None and remote["consumers"]:
             tables.append(_readers(remote["consumers"], document["now_ns"]))
     if document["queries"]:
@@ -259,6 +261,7 @@ def _notes(document: Document) -> Iterator[Text]:
             f"{count(log['waiting_messages'])} messages waiting"
         )
         yield Text(tuple_equation(log))
+        yield from input_lines(capture.get("inputs", ()))
         if (remote := capture.get("remote")) is not None:
             yield Text(_remote_line(remote))
     for each in [] if job is None else job["operators"]:

@@ -1,0 +1,104 @@
+"""``--from`` and the options that describe the logs of other hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gscope.cli.commands.options import Lines, option, option_group, quantity
+from gscope.cli.completion import candidates
+from gscope.cli.config.quantities import parse_positive_duration
+from gscope.cli.config.relay_inputs import InputRequest
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from gscope.capture.settings import RelaySettings
+    from gscope.cli.commands.run import DeviceRequest
+    from gscope.cli.config.capture_devices import Overrides
+    from gscope.cli.config.effective import Config
+    from gscope.cli.config.run_limits import RunLimits
+    from gscope.cli.config.saving import SaveRequest
+
+HEADING = "Other hosts"
+
+with_inputs = option_group(
+    "remote",
+    InputRequest,
+    option(
+        "--from",
+        "inputs",
+        heading=HEADING,
+        metavar="[NAME=]HOST:PORT",
+        multiple=True,
+        type=Lines(),
+        help="Read the rows that a sensor or a relay serves at HOST:PORT, instead of packets."
+        " NAME is its name in `gscope status` (default: HOST:PORT). May be repeated.",
+    ),
+    option(
+        "--tls-ca",
+        "certificates",
+        heading=HEADING,
+        metavar="FILE",
+        shell_complete=candidates.files,
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Certificates to trust for --from, in PEM. Required beyond loopback.",
+    ),
+    option(
+        "--as",
+        "consumer",
+        heading=HEADING,
+        metavar="NAME",
+        help="Name under which inputs keep rows until they are acknowledged. Default: a name that"
+        " is stored with the run.",
+    ),
+    option(
+        "--absent-after",
+        "absent_after_ns",
+        heading=HEADING,
+        metavar="DURATION",
+        callback=quantity(parse_positive_duration),
+        help="Continue without an input that has been silent for DURATION; its rows of epochs that"
+        " end meanwhile are late if it returns. Default: wait for it.",
+    ),
+)
+"""``--from`` and what belongs to it; the command gets ``remote``."""
+
+
+def requested_relay(
+    remote: InputRequest,
+    devices: DeviceRequest,
+    overrides: Overrides,
+    limits: RunLimits,
+    saving: SaveRequest | None,
+    config: Config,
+) -> RelaySettings | None:
+    """Return the logs of other hosts that a run reads; None if it captures.
+
+    Raises:
+        UsageError: options contradict each other, or one is invalid.
+    """
+    from gscope.cli.config.relay_inputs import relay_settings
+
+    if not remote.inputs:
+        remote.ensure_unused()
+        return None
+    for given, is_given in (
+        ("--skew", bool(devices.skews)),
+        ("--count", limits.packets is not None),
+        ("--duration", limits.duration_ns is not None),
+        ("--save-packets", saving is not None),
+        *(
+            (f"--{name.removeprefix('is_').removesuffix('_bytes').replace('_', '-')}", True)
+            for name in overrides.__slots__
+            if getattr(overrides, name) is not None
+        ),
+    ):
+        if is_given:
+            message = (
+                f"{given} is about capturing, and has no meaning with --from; give it to the "
+                "sensors"
+            )
+            raise UsageError(message)
+    return relay_settings(remote, config)
