@@ -10,7 +10,6 @@ Rows whose delivery is not recorded yet are not searched for: a resumed run deli
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.cli.config.capture_settings import capture_settings
 from gscope.cli.session.group_rows import GroupRows
+from gscope.cli.session.second_pass import read_again
 from gscope.errors import GscopeError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import (
@@ -238,12 +238,9 @@ class RingSearch:
 
     def _search(self, rows: GroupRows) -> tuple[Mapping[str, Any], int]:
         """Read the ring; return the account of the file, and until when packets were gone."""
-        from gscope.cli.delivery.delivery import Delivery
-        from gscope.cli.delivery.stream_reader import Passthrough
         from gscope.cli.render.progress import NullProgress
         from gscope.cli.rundir.record_file import RunFile
         from gscope.cli.rundir.records import RunRecord
-        from gscope.cli.sinks.replay_files import StreamSink
 
         folder = self._run_dir / PACKET_SEARCH_FOLDER
         shutil.rmtree(folder, ignore_errors=True)
@@ -271,10 +268,7 @@ class RingSearch:
                 self._searching = supervisor
             try:
                 if not self._is_given_up:
-                    supervisor.start_capture(self._second, settings)
-                    nowhere = StreamSink(io.BytesIO(), "ndjson", ())
-                    answers = Delivery(self._second, supervisor.outputs, nowhere)
-                    supervisor.run(answers, Passthrough(self._second, folder))
+                    read_again(supervisor, self._second, settings, folder)
             finally:
                 with self._changed:
                     self._searching = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from gscope.cli.config.capture_settings import capture_settings
 from gscope.cli.session.group_rows import GroupRows
 from gscope.cli.session.saved_packets import opened_packet_file, save_plan
+from gscope.cli.session.second_pass import read_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,11 +111,8 @@ class SavingRun:
         start: Start,
     ) -> dict[str, int | str]:
         """Read the captures again and save packets; return what became of them."""
-        from gscope.cli.delivery.delivery import Delivery
-        from gscope.cli.delivery.stream_reader import Passthrough
         from gscope.cli.rundir.run_dir import RunDir
         from gscope.cli.session.signals import signal_handlers
-        from gscope.cli.sinks.replay_files import StreamSink
 
         session = self._session
         with RunDir(session.config.work_dir, f"{name}-packets") as run_dir:
@@ -129,10 +126,7 @@ class SavingRun:
             settings = replace(settings, consumers=(), speed=None, saved=saved)
             with signal_handlers(supervisor):
                 try:
-                    supervisor.start_capture(program, settings)
-                    nowhere = StreamSink(io.BytesIO(), "ndjson", ())
-                    answers = Delivery(program, supervisor.outputs, nowhere)
-                    supervisor.run(answers, Passthrough(program, run_dir.path))
+                    read_again(supervisor, program, settings, run_dir.path)
                 finally:
                     supervisor.stop()
             return dict(supervisor.outcome.capture["saved"])
