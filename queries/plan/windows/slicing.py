@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from math import gcd, lcm
+from math import ceil, floor, gcd, lcm
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
@@ -68,11 +68,9 @@ class Slicing:
 
     def last_time_before(self, number: int) -> int:
         """Return the greatest time whose slice has a number below ``number``."""
-        low, high = -1, 1
-        while self.number(low) >= number:
-            low *= 2
-        while self.number(high) < number:
-            high *= 2
+        # number(t) differs from rate * t by at most the number of edges.
+        low = floor((number - len(self.edges)) / self.rate) - 1
+        high = ceil((number + len(self.edges)) / self.rate)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if self.number(middle) < number else (low, middle)
