@@ -116,6 +116,8 @@ def test_only_the_written_columns_are_visible() -> None:
         ("window_end AS e, srcIP, count(*) FROM TCP [RANGE 60] GROUP BY e, 2", ["srcIP"]),
         ("minute(window_end) m, srcIP, count(*) FROM TCP [RANGE 60] GROUP BY ALL", ["srcIP"]),
         ("Window_Start, count(*) FROM TCP [RANGE 60]", []),
+        ("DISTINCT * FROM (SELECT time, srcIP FROM TCP) q [RANGE 60]", ["time", "srcIP"]),
+        ("t.window_end, count(*) FROM TCP t [RANGE 60] GROUP BY t.window_end", []),
         ("DISTINCT srcIP, window_end FROM TCP [RANGE 60]", ["srcIP"]),
         ("DISTINCT srcIP AS a, len/100 AS b FROM TCP [RANGE 60]", ["a", "b"]),
         ("count(*) FROM TCP [RANGE 60] GROUP BY time/10 AS t, minute(time) AS m", ["t", "m"]),
