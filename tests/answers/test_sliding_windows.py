@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECOND_NS = 10**9
-QUERIES_AT_ONCE = 40
-BURSTS = 6
+QUERIES_AT_ONCE = 16
+BURSTS = 4
 
 
 def variation(seed: int, skew_ns: int) -> Variation:
