@@ -152,6 +152,7 @@ class WindowRunner:
             before,
             self._carry,
             f"{folder}/",
+            plan.counted,
         )
         answers = WindowAnswers(plan, write)
         saved = assembly.run(work.high, lambda end: answers.add(end, assembly.keys))
