@@ -50,7 +50,7 @@ def read_window(written: nodes.Window, column: OrderingColumn, substitutes: Subs
             remedy = "each costs every packet a division"
             raise TypeMismatchError(message, position=written.position, remedy=remedy)
         lengths = tuple(_length(one, "SLICES", column, substitutes) for one in written.slices)
-        if sum(lengths) > MAX_LENGTH:
+        if sum(lengths) * (column.unit_ns or 1) > MAX_LENGTH:
             what = "sum of SLICES"
             raise _too_long(what, written.position)
         return RepeatedSlices(lengths)
@@ -135,7 +135,7 @@ def _length(
         message = f"invalid {what}: expected a length above 0, got {length}"
         raise TypeMismatchError(message, position=extent.position)
     found = _in_unit(length, what, column, extent.position, is_time=is_time)
-    if found > MAX_LENGTH:
+    if found * (column.unit_ns or 1) > MAX_LENGTH:
         raise _too_long(what, extent.position)
     return found
 
