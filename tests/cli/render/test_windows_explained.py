@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gscope.cli.render.explain import as_text, explain_compiled
+from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.plan.windows.window_plan import WindowPlan
 
 PAPER = (
     "Query a: SELECT srcIP, count(*) FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP;"
@@ -81,3 +83,15 @@ def test_a_window_over_a_declared_order_rests_on_tuples() -> None:
     )
     assert "the order of its term is declared" in explanation["hftas"][-1]["warning"]
     assert "warning" not in explained(PAPER)["hftas"][0]
+
+
+def test_spark_texts_of_slices_and_of_rows() -> None:
+    text = "SELECT srcIP, count(*) FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP"
+    context = CompileContext(("main1",))
+    sliced = spark_texts(compile_queries([QueryText(text, "q")], context).program)
+    assert list(sliced) == ["q, slices", "q"]
+    assert "sum(`count0`)" in sliced["q, slices"]
+    assert sliced["q"].count("FROM windows") == 1
+    rows = replace(context, window_plan=WindowPlan.SUPERQUERY)
+    (expanded,) = spark_texts(compile_queries([QueryText(text, "q")], rows).program).values()
+    assert "explode" in expanded

@@ -20,12 +20,13 @@ from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Expression, PacketField
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import Lfta
 from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from gscope.queries.plan.program import Lfta
 
 Packet = dict[str, Any]
 RANGE, SLIDE = 20, 6
