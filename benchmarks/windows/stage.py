@@ -47,7 +47,7 @@ def query_texts(windows: Sequence[tuple[int, int]], *, is_grouped: bool) -> list
 def program(windows: Sequence[tuple[int, int]], way: str, *, is_grouped: bool) -> Program:
     """Return the compiled set; ``way`` is a value of ``WindowPlan``."""
     text = ";\n".join(query_texts(windows, is_grouped=is_grouped))
-    context = CompileContext(("main",), windows=WindowPlan(way))
+    context = CompileContext(("main",), window_plan=WindowPlan(way))
     return compile_queries([QueryText(text, "windows")], context).program
 
 
