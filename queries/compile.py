@@ -46,7 +46,7 @@ class CompileContext:
         is_interleaved: whether that also holds for the rows of several results together.
         is_resumable: whether a run may be killed and resumed, so that rows that delivery holds
             would be lost.
-        windows: how windows are computed.
+        window_plan: how windows are computed.
     """
 
     interfaces: tuple[str, ...]
@@ -57,7 +57,7 @@ class CompileContext:
     is_repeatable: bool = False
     is_interleaved: bool = False
     is_resumable: bool = False
-    windows: WindowPlan = WindowPlan.PAIRED
+    window_plan: WindowPlan = WindowPlan.PAIRED
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _compiled(plan: LogicalPlan, results: tuple[str, ...], context: CompileConte
         stages[-1][1],
         results,
         delivers_in_order=not context.is_resumable,
-        windows=context.windows,
+        windows=context.window_plan,
     )
     return Compiled(tuple(stages), share(program))
 

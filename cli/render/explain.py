@@ -89,12 +89,22 @@ def spark_texts(program: Program) -> dict[str, str]:
     """Return the Spark SQL of each HFTA node, by query.
 
     ``input`` stands for the rows that are released to the node; ``input1``, ``input2``, … for those
-    of each side of a merge, ``left`` and ``right`` for those of a join.
+    of each side of a merge, ``left`` and ``right`` for those of a join. A window that is assembled
+    from slices has the text that makes these, and one over ``windows``, the groups of each window.
     """
     from gscope.engine.spark.lowering import lower
+    from gscope.engine.spark.sql import aggregation, slices
     from gscope.engine.spark.sql.inputs import Sources
 
-    return {node.query: lower(node, Sources(_source_names(node))) for node in program.nodes}
+    texts: dict[str, str] = {}
+    for node in program.nodes:
+        sources = Sources(_source_names(node))
+        if isinstance(node, WindowNode) and node.slices is not None:
+            texts[f"{node.query}, slices"] = slices.lower(node, sources)
+            texts[node.query] = aggregation.lower(node.aggregation, Sources(("windows",)))
+        else:
+            texts[node.query] = lower(node, sources)
+    return texts
 
 
 def _source_names(node: HftaNode) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def compile_request(
         is_repeatable=is_repeatable,
         is_interleaved=is_interleaved,
         is_resumable=is_resumable,
-        windows=WindowPlan(request.window_plan),
+        window_plan=WindowPlan(request.window_plan),
     )
     compiled = compile_queries(texts, context)
     return replace(compiled, program=replace(compiled.program, user_files=files))

@@ -69,6 +69,7 @@ class WindowOperator(EpochOperator):
     """
 
     idle: int = 0
+    _open: tuple[Bound, Bound] = (NOTHING, NOTHING)
 
     def advance(self, fresh: Mapping[str, tuple[Extent, ...]]) -> Work | None:
         """Release slices, with the state if any window has closed."""
@@ -99,8 +100,8 @@ class WindowOperator(EpochOperator):
             spans = [extents_span(fresh[n], self._epoch) for n in self._side.ports if n in fresh]
             greatest = max((most for _, most in spans), default=ENDED)
             bound = greatest + 1 if math.isfinite(greatest) else bound
-        if bound == NOTHING:
-            return bound
+        if bound == NOTHING or bound < self._end_of_open():
+            return min(bound, self.watermark)
         farthest = self._farthest()
         if bound != ENDED:
             last = self.windows.last_complete(math.floor(bound))
@@ -185,6 +186,12 @@ class WindowOperator(EpochOperator):
             return NO_VALUE
         extent = self.state.extent(SLICE)
         return extent.least, extent.greatest
+
+    def _end_of_open(self) -> Bound:
+        """Return the number of the slice at the end of the first window that is not answered."""
+        if self._open[0] != self.watermark:
+            self._open = self.watermark, self.whole(self.watermark + 1)
+        return self._open[1]
 
     def _farthest(self) -> int | None:
         """Return the last window that a step should answer; None if it may answer all.

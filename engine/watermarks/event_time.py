@@ -180,9 +180,10 @@ def _is_time(part: Expression) -> bool:
 
 def _windowed(node: WindowNode, inputs: list[_Columns]) -> _Columns:
     """Return the end of a window as a function of time: it is answered once the clock is there."""
-    if node.on is not None:
-        return {WINDOW_END: _over(node.on, inputs)}
+    on = None if node.on is None else _over(node.on, inputs)
     if node.unit_ns is None:
+        return {} if on is None else {WINDOW_END: on}
+    if on is not None and not all(map(_is_time, walk(on))):
         return {}
     return {WINDOW_END: PacketField("timestamp", GsqlType.TIMESTAMP, is_nullable=False)}
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.engine.running.groups import number_groups
+from gscope.engine.windows.counted import Counted, CountedGroups
 from gscope.engine.windows.layout import Layout, Numbers
 from gscope.engine.windows.live import LiveTable
 from gscope.engine.windows.pieces import pieces_of
@@ -21,7 +22,7 @@ from gscope.engine.windows.saved import SavedWindow
 from gscope.engine.windows.slice_store import SliceStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class WindowEnd:
 
     Attributes:
         window: the number of the window.
-        places: the place of the keys of each group; see ``Assembly``.
+        places: the place of the keys of each group; see ``Assembly.keys``.
         numbers: the numbers of each group.
     """
 
@@ -59,9 +60,8 @@ class Assembly:
         saved: what the step before left; None if no group was live.
         folder: the folder of slice files.
         name: the beginning of the names of new files, relative to ``folder``.
-
-    Attributes:
-        keys: the keys of all groups of the step, by place.
+        counted: the values that are counted, if groups are answered that consist of several
+            low-level ones; None to answer the low-level groups.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Assembly:
         saved: SavedWindow | None,
         folder: Path,
         name: str,
+        counted: Counted | None = None,
     ) -> None:
         self._timeline = timeline
         known = 0 if saved is None else len(saved.ids)
@@ -82,12 +83,18 @@ class Assembly:
         places, count = number_groups(key_table.columns, known + rows.num_rows)
         first = np.empty(count, np.int64)
         first[places[::-1]] = np.arange(len(places))[::-1]
-        self.keys = _taken(key_table, first)
+        self._keys = _taken(key_table, first)
         next_id = 0 if saved is None else saved.next_id
         self._next_id = next_id + count - known
         new = np.arange(next_id, self._next_id)
         self._ids = new if saved is None else np.concatenate([saved.ids, new])
         self._table = _table(layout, saved, count)
+        self._groups = None
+        if counted is not None:
+            self._groups = CountedGroups(counted, layout, self._keys)
+            if saved is not None:
+                live = self._table.live
+                self._groups.enter(live, saved.table.totals, live)
         self._store = SliceStore(
             folder,
             name,
@@ -99,6 +106,11 @@ class Assembly:
         self._window = None if saved is None else saved.window
         fresh = pieces_of(rows, places[known:], count, timeline, layout)
         self._fresh: deque[Piece] = deque(fresh)
+
+    @property
+    def keys(self) -> pa.Table:
+        """The keys of all groups that are answered, by place."""
+        return self._keys if self._groups is None else self._groups.keys
 
     def run(self, high: Bound, answer: Callable[[WindowEnd], None]) -> SavedWindow | None:
         """Answer all windows that consist of slices below ``high``.
@@ -119,12 +131,17 @@ class Assembly:
                 self._window = window + 1
                 if not len(table.live):
                     break
-                answer(WindowEnd(window, table.live, table.numbers(table.live)))
+                answer(self._end(window))
         if self._window is None or not (self._fresh or len(table.live)):
             return None
         ((_, first, behind),) = self._timeline.bounds(self._window, self._window + 1)
         self._advance(first, behind)
         return self._saved(first) if len(table.live) else None
+
+    def _end(self, window: int) -> WindowEnd:
+        if self._groups is not None:
+            return WindowEnd(window, self._groups.live, self._groups.numbers())
+        return WindowEnd(window, self._table.live, self._table.numbers(self._table.live))
 
     def _window_with_rows(self) -> Bound:
         """Return the next window with rows, infinite if none is known."""
@@ -139,19 +156,34 @@ class Assembly:
 
     def _advance(self, first: int, behind: int) -> None:
         """Let all pieces leave below ``first``, and come below ``behind``."""
-        table, store = self._table, self._store
+        table, store, groups = self._table, self._store, self._groups
         if store.holds_below(first):
             if store.is_below(first):
                 store.clear()
                 table.clear()
-            elif table.leave(store.pop_before(first)):
-                store.flip(table)
+                if groups is not None:
+                    groups.clear()
+            else:
+                self._leave(first)
         fresh = self._fresh
         while fresh and fresh[0].label < behind:
             piece = fresh.popleft()
             if piece.label >= first:
-                table.enter(piece)
+                new = table.enter(piece)
                 store.add(piece)
+                if groups is not None:
+                    groups.enter(piece.places, piece.numbers, new)
+
+    def _leave(self, first: int) -> None:
+        """Let some pieces leave, those below ``first``."""
+        pieces, groups = self._store.pop_before(first), self._groups
+        if groups is not None:
+            pieces = _each(pieces, groups.leave)
+        is_used_up, dead = self._table.leave(pieces)
+        if groups is not None:
+            groups.drop(dead)
+        if is_used_up:
+            self._store.flip(self._table)
 
     def _saved(self, first: int) -> SavedWindow:
         """Write the pieces, and return what the next step needs, whose first slice is ``first``."""
@@ -169,11 +201,17 @@ class Assembly:
             self._window,
             (first, self._store.last),
             self._next_id,
-            _taken(self.keys, places),
+            _taken(self._keys, places),
             self._ids[places],
             kept,
             tuple(self._store.save()),
         )
+
+
+def _each(pieces: Iterator[Piece], act: Callable[[Piece], None]) -> Iterator[Piece]:
+    for piece in pieces:
+        act(piece)
+        yield piece
 
 
 def _table(layout: Layout, saved: SavedWindow | None, groups: int) -> LiveTable:

@@ -43,7 +43,7 @@ class Stacked:
     Attributes:
         name: the column of the partial.
         fold: the fold of two arrays.
-        reduce: the fold of the rows between starts of groups, given rows in the order of groups.
+        reduce: folds rows into the values of groups, given the group of each row.
         nothing: the value that changes no other.
         width: the words of a value: 2 for addresses, whose first word is compared first.
         type: the type of the partial.
@@ -51,7 +51,7 @@ class Stacked:
 
     name: str
     fold: Callable[[Array, Array], Array]
-    reduce: Callable[[Array, Array], Array]
+    reduce: Callable[[Array, Array, Array], None]
     nothing: int
     width: int
     type: GsqlType
@@ -136,21 +136,23 @@ class Layout:
             [each.empty(count) for each in self.stacked],
         )
 
-    def reduce(self, rows: Numbers, order: Array, starts: Array) -> Numbers:
-        """Return the numbers of each group, given the order of rows by group and its starts."""
-        sums = np.add.reduceat(rows.sums[order], starts, axis=0)
-        sums[:, PRESENCE] = 1
+    def reduce(self, rows: Numbers, groups: Array, count: int) -> Numbers:
+        """Return the numbers of ``count`` groups of rows, given the group of each row."""
+        made = self.nothing(count)
+        made.sums[:, PRESENCE] = 1
+        for place in range(PRESENCE + 1, self.columns):
+            column = np.zeros(count, np.int64)
+            np.add.at(column, groups, np.ascontiguousarray(rows.sums[:, place]))
+            made.sums[:, place] = column
         for place in self.present.values():
-            np.minimum(sums[:, place], 1, out=sums[:, place])
-        xors = rows.xors[order]
-        return Numbers(
-            sums,
-            np.bitwise_xor.reduceat(xors, starts, axis=0) if self.xored else xors[starts],
-            [
-                each.reduce(values[order], starts)
-                for each, values in zip(self.stacked, rows.stacked, strict=True)
-            ],
-        )
+            np.minimum(made.sums[:, place], 1, out=made.sums[:, place])
+        for place in range(len(self.xored)):
+            column = np.zeros(count, np.int64)
+            np.bitwise_xor.at(column, groups, np.ascontiguousarray(rows.xors[:, place]))
+            made.xors[:, place] = column
+        for stacked, values, folded in zip(self.stacked, rows.stacked, made.stacked, strict=True):
+            stacked.reduce(folded, groups, values)
+        return made
 
     def column(self, name: str, numbers: Numbers) -> pa.Array:
         """Return the column of a partial of some groups."""
@@ -251,25 +253,20 @@ def from_words(words: Array, kind: GsqlType, mask: Array | None) -> pa.Array:
 def _stacked(partial: Partial) -> Stacked:
     rule, nothing = _FOLDS[partial.op]
     if partial.type is not GsqlType.IP:
-
-        def reduce(values: Array, starts: Array) -> Array:
-            reduced: Array = rule.reduceat(values, starts)
-            return reduced
-
-        return Stacked(partial.name, rule, reduce, nothing, 1, partial.type)
+        return Stacked(partial.name, rule, rule.at, nothing, 1, partial.type)
     is_least = partial.op is PartialOp.MIN
 
     def fold(a: Array, b: Array) -> Array:
         is_less = (a[:, 0] < b[:, 0]) | ((a[:, 0] == b[:, 0]) & (a[:, 1] < b[:, 1]))
         return np.where((is_less == is_least)[:, None], a, b)
 
-    def reduce_pairs(values: Array, starts: Array) -> Array:
-        groups = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(values))))
+    def reduce(folded: Array, groups: Array, values: Array) -> None:
         order = np.lexsort((values[:, 1], values[:, 0], groups))
-        ends = starts if is_least else np.append(starts[1:], len(values)) - 1
-        return values[order[ends]]
+        # Of several assignments to one place the last one counts.
+        order = order[::-1] if is_least else order
+        folded[groups[order]] = values[order]
 
-    return Stacked(partial.name, fold, reduce_pairs, nothing, 2, partial.type)
+    return Stacked(partial.name, fold, reduce, nothing, 2, partial.type)
 
 
 _FOLDS: dict[PartialOp, tuple[np.ufunc, int]] = {

@@ -49,11 +49,11 @@ class LiveTable:
         front = [each.empty(groups) for each in layout.stacked]
         return cls(layout, totals, front, np.empty(0, np.int64))
 
-    def enter(self, piece: Piece) -> None:
-        """Add the rows of a piece, which is younger than all in the window."""
+    def enter(self, piece: Piece) -> Array:
+        """Add the rows of a piece, younger than all in the window; return the new live places."""
         places, totals = piece.places, self.totals
         held = totals.sums.take(places, axis=0)
-        new = places[held[:, PRESENCE] == 0]
+        new: Array = places[held[:, PRESENCE] == 0]
         held += piece.numbers.sums
         totals.sums[places] = held
         if len(new):
@@ -64,9 +64,14 @@ class LiveTable:
             self.layout.stacked, totals.stacked, piece.numbers.stacked, strict=True
         ):
             back[places] = stacked.fold(back[places], values)
+        return new
 
-    def leave(self, pieces: Iterable[Piece]) -> bool:
-        """Remove the rows of the oldest pieces; return whether ``flip`` must follow."""
+    def leave(self, pieces: Iterable[Piece]) -> tuple[bool, Array]:
+        """Remove the rows of the oldest pieces.
+
+        Returns:
+            Whether ``flip`` must follow, and the places that are no longer live.
+        """
         totals, is_used_up = self.totals, False
         for piece in pieces:
             places = piece.places
@@ -81,8 +86,8 @@ class LiveTable:
         present = totals.sums[self.live, PRESENCE] != 0
         if is_used_up:
             self._forget_stacks()
-        self.live = self.live[present]
-        return is_used_up
+        dead, self.live = self.live[~present], self.live[present]
+        return is_used_up, dead
 
     def clear(self) -> None:
         """Remove all groups."""

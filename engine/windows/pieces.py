@@ -62,25 +62,26 @@ def pieces_of(
     labels, ranks = np.unique(timeline.labels(slices[order]), return_inverse=True)
     rank_of = np.empty(len(slices), np.int64)
     rank_of[order] = ranks
-    codes = rank_of[coded.indices.to_numpy()] * groups + places
-    numbers = layout.encode(rows)
-    codes, numbers = _once(codes, numbers, layout)
-    places = codes % groups
-    starts = np.searchsorted(codes, np.arange(len(labels) + 1) * groups).tolist()
+    ranks, numbers = rank_of[coded.indices.to_numpy()], layout.encode(rows)
+    if (ranks[1:] < ranks[:-1]).any():
+        order = np.argsort(ranks, kind="stable")
+        ranks, places, numbers = ranks[order], places[order], numbers.take(order)
+    starts = np.searchsorted(ranks, np.arange(len(labels) + 1)).tolist()
+    row_at = np.empty(groups, np.int64)
     for label, first, end in zip(labels.tolist(), starts[:-1], starts[1:], strict=True):
-        yield Piece(label, places[first:end], numbers.part(first, end))
+        yield _piece(label, places[first:end], numbers.part(first, end), layout, row_at)
 
 
-def _once(codes: Array, numbers: Numbers, layout: Layout) -> tuple[Array, Numbers]:
-    """Return the codes in ascending order, each once, and what their rows fold to."""
-    steps = np.diff(codes)
-    if len(steps) == 0 or steps.min() > 0:
-        return codes, numbers
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
-    is_first = np.ones(len(ordered), np.bool_)
-    is_first[1:] = ordered[1:] != ordered[:-1]
-    if is_first.all():
-        return ordered, numbers.take(order)
-    starts = np.flatnonzero(is_first)
-    return ordered[starts], layout.reduce(numbers, order, starts)
+def _piece(label: int, places: Array, numbers: Numbers, layout: Layout, row_at: Array) -> Piece:
+    """Return the piece of some rows, those of the same place folded.
+
+    ``row_at`` is memory for one number for each place.
+    """
+    each = np.arange(len(places))
+    row_at[places] = each
+    is_last = row_at[places] == each
+    if is_last.all():
+        return Piece(label, places, numbers)
+    once = places[is_last]
+    row_at[once] = np.arange(len(once))
+    return Piece(label, once, layout.reduce(numbers, row_at[places], len(once)))

@@ -6,9 +6,9 @@ FOREIGN_WORDS = {
     "OFFSET": "LIMIT keeps the first rows; leave rows out where the answer is read",
     "FETCH": "write LIMIT 10",
     "TOP": "write ORDER BY … DESC LIMIT 10 at the end",
-    "OVER": "write a window behind the input, FROM TCP [RANGE '1 min' SLIDE '10 sec'], "
-    "or running_sum(len) or moving_avg(len, 5) "
-    "with GROUP BY time/60 AS tb, srcIP CLOSING_WHEN count(*) = 0",
+    "OVER": "write running_sum(len) or moving_avg(len, 5) "
+    "with GROUP BY time/60 AS tb, srcIP CLOSING_WHEN count(*) = 0, "
+    "or a window behind the input: FROM TCP [RANGE '1 min' SLIDE '10 sec']",
     "USING": "write the condition: ON a.time = b.time AND a.srcIP = b.srcIP",
     "CROSS": "a join needs related times: FROM a JOIN b ON a.time = b.time",
     "NATURAL": "write the condition: FROM a JOIN b ON a.time = b.time AND a.srcIP = b.srcIP",

@@ -6,6 +6,7 @@ minute, also where another query selects it. See ``queries/catalog/scalar/clock_
 
 from __future__ import annotations
 
+from math import gcd
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.scalar.clock_units import clock_unit, common_unit
@@ -25,6 +26,7 @@ from gscope.queries.plan.logical import (
     WindowGroupBy,
 )
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -67,7 +69,7 @@ def _columns(node: Node, queries: Mapping[str, Units]) -> Units:
         case WindowGroupBy():
             inputs = (_columns(node.input, queries),)
             calls = ((call.name, _of_call(call, inputs)) for call in node.aggregates)
-            return {**_of_window(node, inputs), **_computed(node.keys, inputs), **_known(calls)}
+            return {**_of_window(node), **_computed(node.keys, inputs), **_known(calls)}
         case Merge():
             return _merged(node, queries)
         case Join():
@@ -78,10 +80,19 @@ def _columns(node: Node, queries: Mapping[str, Units]) -> Units:
             assert_never(node)
 
 
-def _of_window(node: WindowGroupBy, inputs: Sequence[Units]) -> Units:
-    """Return the units of the columns of a window: that of its ordering column, or TIMESTAMP's."""
-    unit = _of(node.on, inputs) if node.unit_ns is None else ClockUnit(1, node.unit_ns)
-    return _known((name, unit) for name in (WINDOW_START, WINDOW_END))
+def _of_window(node: WindowGroupBy) -> Units:
+    """Return the units of the columns of a window, which are multiples of a common length."""
+    if node.unit_ns is None:
+        return {}
+    match node.window:
+        case SlidingWindow(range=length, slide=slide):
+            start, end = gcd(length, slide), slide
+        case RepeatedSlices(lengths=lengths):
+            start = end = gcd(*lengths)
+    return {
+        WINDOW_START: ClockUnit(1, start * node.unit_ns),
+        WINDOW_END: ClockUnit(1, end * node.unit_ns),
+    }
 
 
 def _merged(node: Merge, queries: Mapping[str, Units]) -> Units:

@@ -7,6 +7,7 @@ groups. It has no slices, no partial aggregates and no incremental state.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -24,11 +25,16 @@ INTERFACES = ("alpha", "beta", "gamma")
 _YEAR_NS = 365 * 86400 * SECOND_NS
 _GAPS_NS = (0, SECOND_NS, 40 * SECOND_NS, 3600 * SECOND_NS, _YEAR_NS)
 _TABLES = {"PKT": "TRUE", "IP": "ipversion IS NOT NULL", "TCP": "protocol = 6"}
+_ORIGIN = 1_600_000_000
+_NUMBERED = f"SELECT increasing(time - {_ORIGIN}) AS number, len, protocol FROM alpha.IP"
 _PER_TB = (
     "SELECT time/5 AS tb, protocol, count(*) AS n, sum(len) AS bytes FROM IP GROUP BY tb, protocol"
 )
-QUERY = f"DEFINE {{ query_name 'per_tb'; visibility 'internal'; }} {_PER_TB}"
-"""The query over whose column ``tb`` some windows are."""
+QUERIES = "".join(
+    f"DEFINE {{ query_name '{name}'; visibility 'internal'; }} {text}; "
+    for name, text in (("per_tb", _PER_TB), ("numbered", _NUMBERED))
+)
+"""The queries over whose results some windows slide: along a quotient of time, and a number."""
 
 _INTS = ("time_ns", "len", "vlan", "ipversion", "protocol", "ttl", "srcPort", "destPort", "flags")
 
@@ -69,14 +75,16 @@ class _Source:
         arguments: columns that aggregates take.
         keys: group-by terms, alike in both languages, with their types.
         conditions: WHERE clauses.
-        unit_ns: nanoseconds in a unit of the ordering column; None for a number.
+        on: the ordering column; empty for the clock of packets.
+        unit_ns: nanoseconds in a unit of the ordering column; 1 for a number.
     """
 
     name: str
     arguments: tuple[str, ...]
     keys: tuple[tuple[str, Type], ...]
     conditions: tuple[str, ...]
-    unit_ns: int | None = SECOND_NS
+    on: str = ""
+    unit_ns: int = 1
 
 
 _SOURCES = (
@@ -103,7 +111,15 @@ _SOURCES = (
         ("n", "bytes"),
         (("protocol", Type.INT), ("n % 2", Type.INT)),
         ("", "n > 1"),
-        unit_ns=None,
+        on="tb",
+        unit_ns=5 * SECOND_NS,
+    ),
+    _Source(
+        "numbered",
+        ("len",),
+        (("protocol", Type.INT), ("len % 3", Type.INT)),
+        ("", "len > 60"),
+        on="number",
     ),
 )
 _SLIDES = (1, 2, 3, 5, 7, 10, 15, 30, 60)
@@ -134,41 +150,36 @@ class Sliding:
     @property
     def gsql(self) -> str:
         """The text for gscope."""
-        unit_ns = self.source.unit_ns
-        lengths = [
-            str(n)
-            if unit_ns is None
-            else f"'{n // 10**6} ms'"
-            if n % unit_ns
-            else str(n // unit_ns)
-            for n in self.lengths
-        ]
-        window = (
-            f"SLICES {', '.join(lengths)}"
-            if self.is_slices
-            else "RANGE {} SLIDE {}".format(*lengths)
-        )
-        on = "" if unit_ns else " ON tb"
+        window = "SLICES {}" if self.is_slices else "RANGE {} SLIDE {}"
+        lengths = [self._length(n) for n in self.lengths]
+        text = window.format(", ".join(lengths)) if self.is_slices else window.format(*lengths)
+        on = f" ON {self.source.on}" if self.source.on else ""
         columns = ", ".join(f"{text} AS c{n}" for n, (text, _, _) in enumerate(self.columns))
-        keys = ", ".join(
-            f"{text} AS c{n}" for n, (text, _, _) in enumerate(self.columns[: self.keys])
-        )
+        keys = [f"{text} AS c{n}" for n, (text, _, _) in enumerate(self.columns[: self.keys])]
         return (
             f"DEFINE {{ query_name '{self.name}'; }} SELECT window_end, window_start, {columns} "
-            f"FROM {self.source.name} [{window}{on}]"
+            f"FROM {self.source.name} [{text}{on}]"
             + (f" WHERE {self.condition}" if self.condition else "")
-            + (f" GROUP BY {keys}" if keys else "")
+            + (f" GROUP BY {', '.join(keys)}" if keys else "")
             + (f" HAVING {self.having[0]}" if self.having[0] else "")
         )
+
+    def _length(self, length: int) -> str:
+        """Packets' lengths are in nanoseconds, all others in the unit of the column."""
+        if self.source.on:
+            return str(length)
+        seconds, rest = divmod(length, SECOND_NS)
+        return f"'{length // 10**6} ms'" if rest else str(seconds)
 
     @property
     def sql(self) -> str:
         """The brute force for DuckDB, over a table of the source and one of ``bursts``."""
-        on = "time_ns" if self.source.unit_ns else "tb"
+        on = self.source.on or "time_ns"
+        unit = self.source.unit_ns
         columns = ", ".join(f"{text} AS c{n}" for n, (_, text, _) in enumerate(self.columns))
         keys = "".join(f", {text}" for _, text, _ in self.columns[: self.keys])
         return (
-            f"SELECT window_end, window_start, {columns} FROM ({self._windows}) "
+            f"SELECT window_end * {unit}, window_start * {unit}, {columns} FROM ({self._windows}) "
             f"JOIN {self.source.name} ON {on} >= window_start AND {on} < window_end"
             + (f" WHERE {self.condition}" if self.condition else "")
             + f" GROUP BY window_end, window_start{keys}"
@@ -178,18 +189,16 @@ class Sliding:
     @property
     def _windows(self) -> str:
         """All windows about the times of each burst of packets, by generating their ends."""
-        unit = 1 if self.source.unit_ns else 5 * SECOND_NS
+        first, last = f"first_{self.source.on}", f"last_{self.source.on}"
         period = sum(self.lengths) if self.is_slices else self.lengths[1]
         ends = (
-            f"SELECT unnest(range(first // {unit} // {period} - 1,"
-            f" (last // {unit} + {self.lengths[0]}) // {period} + 2)) * {period} AS t FROM bursts"
+            f"SELECT unnest(range({first} // {period} - 1,"
+            f" ({last} + {self.lengths[0]}) // {period} + 2)) * {period} AS t FROM bursts"
         )
         if not self.is_slices:
             return f"SELECT DISTINCT t AS window_end, t - {self.lengths[0]} AS window_start FROM ({ends})"
-        slices = ", ".join(
-            f"({sum(self.lengths[:n])}, {sum(self.lengths[: n + 1])})"
-            for n in range(len(self.lengths))
-        )
+        sums = [sum(self.lengths[:n]) for n in range(len(self.lengths) + 1)]
+        slices = ", ".join(f"({a}, {b})" for a, b in pairwise(sums))
         return (
             "SELECT DISTINCT t + b AS window_end, t + a AS window_start "
             f"FROM ({ends}), (VALUES {slices}) AS slices(a, b)"
@@ -198,7 +207,7 @@ class Sliding:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The columns of the answer."""
-        edge = Type.TIMESTAMP if self.source.unit_ns else Type.INT
+        edge = Type.INT if self.source.on == "number" else Type.TIMESTAMP
         kinds = [edge, edge, *(kind for _, _, kind in self.columns)]
         return tuple(Field(str(n), kind) for n, kind in enumerate(kinds))
 
@@ -214,8 +223,9 @@ def random_sliding(random: Random, count: int) -> list[Sliding]:
             aggregates = _aggregates(random, other.source)
             columns = (*other.columns[: other.keys], *aggregates)
             query = replace(other, name=query.name, columns=columns, having=("", ""))
-        if query.source.unit_ns is None:
-            lengths = tuple(max(1, length // (5 * SECOND_NS)) for length in lengths)
+        if query.source.on:
+            unit_ns = max(SECOND_NS, query.source.unit_ns)
+            lengths = tuple(max(1, length // unit_ns) for length in lengths)
         made.append(replace(query, lengths=lengths, is_slices=is_slices))
     return made
 
@@ -233,7 +243,7 @@ def _random(random: Random, name: str, source: _Source) -> Sliding:
 
 
 def _aggregates(random: Random, source: _Source) -> list[_Aggregate]:
-    known = [a for a in _ANY if source.name != "per_tb" or "len" not in a[0]]
+    known = [a for a in _ANY if "len" in source.arguments or "len" not in a[0]]
     chosen = random.sample(known, random.randint(1, 3))
     arguments = [random.choice(source.arguments) for _ in chosen]
     return [
@@ -285,13 +295,26 @@ class BruteForce:
         table["interface"] = pa.array([p["interface"].decode() for p in packets], pa.string())
         self._db = duckdb.connect()
         self._db.register("packets", pa.table(table))
-        first, last = _bursts([p["time_ns"] for p in packets])
-        self._db.register("bursts", pa.table({"first": first, "last": last}))
+        times = _bursts([p["time_ns"] for p in packets])
+        bursts = {
+            f"{edge}_{on}": [time // unit - origin for time in each]
+            for edge, each in zip(("first", "last"), times, strict=True)
+            for on, unit, origin in (
+                ("", 1, 0),
+                ("tb", 5 * SECOND_NS, 0),
+                ("number", SECOND_NS, _ORIGIN),
+            )
+        }
+        self._db.register("bursts", pa.table(bursts))
         for name, condition in _TABLES.items():
             self._db.execute(f"CREATE VIEW {name} AS FROM packets WHERE {condition}")
         self._db.execute(
             f"CREATE VIEW per_tb AS SELECT time_ns // {5 * SECOND_NS} AS tb, protocol,"
             " count(*) AS n, sum(len)::BIGINT AS bytes FROM IP GROUP BY ALL"
+        )
+        self._db.execute(
+            f"CREATE VIEW numbered AS SELECT time_ns // {SECOND_NS} - {_ORIGIN} AS number, len,"
+            " protocol FROM IP WHERE interface = 'alpha'"
         )
 
     def rows(self, query: Sliding) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.library import oracles_ip, oracles_names, oracles_tcp
+from tests.library import oracles_ip, oracles_names, oracles_tcp, oracles_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -71,6 +71,9 @@ ORACLES: dict[str, Oracle] = {
     "http_hosts": Oracle(oracles_names.http_hosts, "HTTP method and host"),
     "icmp_unreachable": Oracle(oracles_ip.icmp_unreachable, "types of ICMP and ICMPv6", seconds=10),
     "link_load": Oracle(oracles_ip.link_load, "lengths of frames by second", seconds=1),
+    "load_last_minute": Oracle(
+        oracles_windows.load_last_minute, "times and lengths of frames", seconds=1
+    ),
     "load_percentiles": Oracle(
         oracles_ip.load_percentiles, "lengths of frames by second", seconds=3600
     ),
@@ -83,6 +86,9 @@ ORACLES: dict[str, Oracle] = {
     "port_scan": Oracle(oracles_tcp.port_scan, "ports of SYN without ACK"),
     "protocol_mix": Oracle(oracles_ip.protocol_mix, "IP version, protocol, lengths"),
     "resets": Oracle(oracles_tcp.resets, "RST", _FLAGS_OF_GARBAGE),
+    "recent_host_scan": Oracle(
+        oracles_windows.recent_host_scan, "times and targets of SYN without ACK", seconds=30
+    ),
     "retransmissions": Oracle(
         oracles_tcp.retransmissions, "sequence numbers of data, SYN and FIN, in order of time"
     ),
@@ -93,6 +99,9 @@ ORACLES: dict[str, Oracle] = {
     "top_ports": Oracle(oracles_ip.top_ports, "target ports, lengths"),
     "top_receivers": Oracle(oracles_ip.top_receivers, "target addresses, lengths"),
     "top_talkers": Oracle(oracles_ip.top_talkers, "source addresses, lengths"),
+    "top_talkers_last_hour": Oracle(
+        oracles_windows.top_talkers_last_hour, "times, source addresses, lengths"
+    ),
     "traffic_matrix": Oracle(oracles_ip.traffic_matrix, "addresses, lengths"),
     "ttl_changes": Oracle(oracles_ip.ttl_changes, "time to live and hop limit"),
     "tunnels": Oracle(oracles_ip.tunnels, "both IP headers"),

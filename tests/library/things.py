@@ -105,6 +105,11 @@ def to_group() -> Packet:
     return frame(IP(src=ANN, dst="224.0.0.251") / UDP(), target="01:00:5e:00:00:fb")
 
 
+def slow_scan(hosts: int) -> list[Sent]:
+    """Bob knocks at one port of a host every ten seconds: fewer than twenty in any minute."""
+    return [(1 + 10 * n, tcp(BOB, 50000 + n, f"10.0.3.{n}", 445, "S")) for n in range(hosts)]
+
+
 EMPTY: list[Sent] = []
 NO_IP = [traffic.arp(1)]
 UDP_28 = frame(IP(src=ANN, dst=BOB) / UDP(sport=1, dport=2))
@@ -188,6 +193,11 @@ THINGS: dict[str, Thing] = {
         traffic.unreachable(12), [row(TEN, "10.9.9.9", ANN, 4, 12)], traffic.unreachable(9)
     ),
     "link_load": Thing([(1, UDP_28.copy())], [row(start(1, 1), "trace", 1, 336, 42.0)], EMPTY),
+    "load_last_minute": Thing(
+        [(1, UDP_28.copy())],
+        [row(start(1, n), "trace", 1, 5.6, 42.0) for n in range(2, 62)],
+        EMPTY,
+    ),
     "load_percentiles": Thing(
         [(n, UDP_28.copy()) for n in (1, 2, 3, 4, 4.5)],
         [row(HOUR, "trace", 4, 336.0, 621.5999999999999, 672)],
@@ -232,6 +242,14 @@ THINGS: dict[str, Thing] = {
         [row(MINUTE, 4, 1, 1, 42), row(MINUTE, 4, 17, 1, 42)],
         NO_IP,
     ),
+    "recent_host_scan": Thing(
+        slow_scan(25),
+        [
+            row(start(30, end), BOB, 445, hosts, hosts)
+            for end, hosts in ((7, 21), (8, 24), (9, 25), (10, 25), (11, 22))
+        ],
+        slow_scan(19),
+    ),
     "resets": Thing([(1, tcp(WEB, 80, ANN, 40000, "RA"))], [row(MINUTE, WEB, 80, ANN, 1)]),
     "retransmissions": Thing(resent(), [row(MINUTE, ANN, 40000, WEB, 80, 3, 1)]),
     "routing_loops": Thing(
@@ -263,6 +281,11 @@ THINGS: dict[str, Thing] = {
     "top_talkers": Thing(
         [(1, frame(IP(src=ANN, dst=WEB) / UDP() / bytes(958))), (2, UDP_28.copy())],
         [row(MINUTE, ANN, 2, 1042)],
+        NO_IP,
+    ),
+    "top_talkers_last_hour": Thing(
+        [(1, frame(IP(src=ANN, dst=WEB) / UDP() / bytes(958))), (2, UDP_28.copy())],
+        [row(start(60, n), ANN, 2, 1042) for n in range(1, 61)],
         NO_IP,
     ),
     "traffic_matrix": Thing(

@@ -51,7 +51,7 @@ queries/plan/split: queries/gsql queries/expressions queries/catalog/scalar quer
     queries/catalog/ordering queries/plan queries/plan/windows
 queries/analysis/typing: queries queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
-    queries/catalog/user_functions queries/catalog/ordering queries/plan
+    queries/catalog/user_functions queries/catalog/ordering queries/plan queries/plan/windows
 queries/analysis/names: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/library queries/plan queries/plan/windows
     queries/analysis/typing

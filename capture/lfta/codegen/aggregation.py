@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.batch_decoder import IS_USUAL, LIST_ALL, LIST_BYTES
 from gscope.capture.lfta.codegen import partials as slots
-from gscope.capture.lfta.codegen.epochs import epoch_source, rises_with_time
+from gscope.capture.lfta.codegen.epochs import epoch_source, rising_times
 from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, GroupTable, table_source
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.marks import mark_packet
@@ -16,6 +16,7 @@ from gscope.capture.lfta.codegen.packing import pack, plan_packing
 from gscope.capture.lfta.codegen.predicate import passes
 from gscope.capture.lfta.codegen.scope import PLAIN_VARIANTS, Literals, Lowered, Scope
 from gscope.capture.lfta.state import PACKETS_PER_BATCH, InterfaceState, LftaState
+from gscope.capture.lfta.value_ranges import ANY_INT
 from gscope.capture.packet.layers import PREFETCH_BYTES
 from gscope.errors import UnsupportedError
 from gscope.queries.expressions.types import Direction, GsqlType
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gscope.capture.lfta.codegen.scope import Variant
+    from gscope.capture.lfta.value_ranges import Range
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.plan.program import Lfta
 
@@ -141,7 +143,7 @@ def plan_aggregation(
 
 
 def _key(scope: Scope, lfta: Lfta, key: NamedExpression) -> Lowered:
-    if key.name == lfta.epoch and rises_with_time(key.expression):
+    if key.name == lfta.epoch and rising_times(key.expression) is not None:
         # Computed for the whole batch, see ``_begin_epochs``.
         return Lowered(key.expression.type, (_EPOCH,))
     return lower(scope, key.expression)
@@ -207,7 +209,7 @@ def _finish(way: _Pass, table: GroupTable, mark: int | None) -> None:
 def aggregation_source(plan: Aggregation) -> list[str]:
     """Return the functions of an aggregating LFTA; ``lfta_<number>`` processes a batch."""
     lines = [line for table in plan.tables for line in (*table_source(table), "", "")]
-    if rises_with_time(_epoch(plan.lfta)):
+    if rising_times(_epoch(plan.lfta)) is not None:
         lines += [*epoch_source(plan.number, _epoch(plan.lfta)), "", ""]
     return [*lines, *_flush(plan), "", "", *_take(plan)]
 
@@ -265,8 +267,9 @@ def _take(plan: Aggregation) -> Iterable[str]:
     yield "    without_epoch = 0"
     yield f"    low = {MAX_INT}"
     yield f"    high = {MIN_INT}"
-    if rises_with_time(_epoch(plan.lfta)):
-        yield from _begin_epochs(plan.number)
+    times = rising_times(_epoch(plan.lfta))
+    if times is not None:
+        yield from _begin_epochs(plan.number, times)
     for n, table in enumerate(plan.tables):
         yield f"    table_{table.name} = s[{table.address}]"
         yield f"    begin_{table.name} = memory.scratch + {n * _region_bytes(plan)}"
@@ -319,10 +322,19 @@ def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
     yield "    stage_rest(packets, span, memory, interface)"
 
 
-def _begin_epochs(number: int) -> Iterable[str]:
-    """Yield code that avoids a division for each packet if a batch has a single epoch."""
-    yield f"    {_EPOCH} = epoch_{number}(ld64(memory.lists + LOWEST_TIME))"
-    yield f"    is_one_epoch = {_EPOCH} == epoch_{number}(ld64(memory.lists + HIGHEST_TIME))"
+def _begin_epochs(number: int, times: Range) -> Iterable[str]:
+    """Yield code that avoids divisions for each packet if a batch has a single epoch.
+
+    Args:
+        number: the number of the LFTA.
+        times: the times between which the epoch never falls.
+    """
+    lowest, highest = (f"ld64(memory.lists + {end}_TIME)" for end in ("LOWEST", "HIGHEST"))
+    yield f"    {_EPOCH} = epoch_{number}({lowest})"
+    yield f"    is_one_epoch = {_EPOCH} == epoch_{number}({highest})"
+    if times != ANY_INT:
+        yield f"    if {lowest} < {times.low} or {highest} > {times.high}:"
+        yield "        is_one_epoch = False"
     yield "    if is_one_epoch:"
     yield f"        low = {_EPOCH}"
     yield f"        high = {_EPOCH}"

@@ -49,8 +49,8 @@ _OF_FLOATS = {"min": "least", "max": "greatest", "sum": "float_sum"}
 _AGAIN = {"count": "sum", "count_all": "sum"}
 """The fold of folded values, where it is not the same fold."""
 
-_DISTINCT = "#distinct"
-_REPEATED = "#repeated"
+DISTINCT = "#distinct"
+REPEATED = "#repeated"
 """Columns of a merge besides its folds: the number of values, and of tuples that had one."""
 
 _ROWS_THEMSELVES = Column("", GsqlType.NULL, is_nullable=False)
@@ -257,11 +257,11 @@ def _counted_values(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
     if not isinstance(value, Column) or value.type not in (*INTEGERS, GsqlType.IP):
         return None
     if aggregate.function == "count_distinct":
-        return _MergeParts((_DISTINCT,), distinct=value)
+        return _MergeParts((DISTINCT,), distinct=value)
     if not aggregate.partials:
         return None
     counted = _partial(aggregate.partials[0], schema)
-    return _MergeParts((_REPEATED, _DISTINCT), distinct=value, counted=counted)
+    return _MergeParts((REPEATED, DISTINCT), distinct=value, counted=counted)
 
 
 def _partial(name: str, schema: Schema) -> Column:
@@ -286,16 +286,16 @@ def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
     if merge.distinct is None:
         return fold_groups(table, names, named)
     # First each value once, however often its group was evicted; then values are counted.
-    table = table.append_column(_DISTINCT, rows.column(merge.distinct))
-    table = fold_groups(table, [*names, _DISTINCT], named)
+    table = table.append_column(DISTINCT, rows.column(merge.distinct))
+    table = fold_groups(table, [*names, DISTINCT], named)
     again = {name: (name, _AGAIN.get(fold, fold)) for name, (_, fold) in named.items()}
     if merge.counted is not None:
-        is_there = table[_DISTINCT].is_valid()
+        is_there = table[DISTINCT].is_valid()
         repeated = table[fold_name((merge.counted, "sum"))]
         present = pc.if_else(is_there, repeated, pa.scalar(None, pa.int64()))
-        table = table.append_column(_REPEATED, present)
-        again[_REPEATED] = (_REPEATED, "sum")
-    return fold_groups(table, names, {**again, _DISTINCT: (_DISTINCT, "count")})
+        table = table.append_column(REPEATED, present)
+        again[REPEATED] = (REPEATED, "sum")
+    return fold_groups(table, names, {**again, DISTINCT: (DISTINCT, "count")})
 
 
 def _aggregated(merge: PartialMerge, groups: pa.Table, counts: Counts) -> pa.Table:

@@ -12,6 +12,8 @@ from gscope.engine.counts import Counts
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.aggregate_task import (
+    DISTINCT,
+    REPEATED,
     PartialMerge,
     aggregates_of,
     answers_of,
@@ -20,6 +22,7 @@ from gscope.engine.spark.tasks.aggregate_task import (
     merged_groups,
 )
 from gscope.engine.spark.tasks.columns import TaskRows
+from gscope.engine.windows.counted import Counted
 from gscope.engine.windows.layout import Layout, Numbers
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.schema import ColumnSchema, Schema
@@ -48,12 +51,14 @@ class WindowPlan:
         node: the node, with the partials that it reads.
         layout: the numbers of these partials.
         merge: the aggregation of the rows; None if it is left to SQL.
-        is_single: whether each row is a group of its own, so that nothing is merged.
+        counted: the values that the assembly counts itself; None if there are none.
+        is_single: whether the assembly gives one row for each group, so that nothing is merged.
     """
 
     node: WindowNode
     layout: Layout
     merge: PartialMerge | None
+    counted: Counted | None
     is_single: bool
 
     @classmethod
@@ -66,16 +71,35 @@ class WindowPlan:
         partials = tuple(partial for partial in slices.partials if partial.name in needed)
         node = replace(node, slices=replace(slices, partials=partials))
         merge = merge_of(node.aggregation, window_schema(node))
+        layout = Layout.of(partials)
+        if merge is None:
+            return cls(node, layout, None, None, is_single=False)
         low = {key.name for key in slices.keys}
         grouped = {k.expression.name for k in node.keys if isinstance(k.expression, Column)}
-        is_single = merge is not None and merge.distinct is None and low <= grouped
-        return cls(node, Layout.of(partials), merge, is_single)
+        if merge.distinct is None:
+            return cls(node, layout, merge, None, is_single=low <= grouped)
+        counted = _counted(node, merge, layout)
+        return cls(node, layout, merge, counted, is_single=counted is not None)
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """The low-level keys."""
         assert self.node.slices is not None
         return tuple(key.name for key in self.node.slices.keys)
+
+
+def _counted(node: WindowNode, merge: PartialMerge, layout: Layout) -> Counted | None:
+    """Return what the assembly counts itself; None if it cannot."""
+    assert node.slices is not None
+    low = {key.name for key in node.slices.keys}
+    keys = tuple(dict.fromkeys(k.expression for k in node.keys))
+    names = tuple(key.name for key in keys if isinstance(key, Column))
+    value, tuples = merge.distinct, merge.counted
+    if not isinstance(value, Column) or len(names) < len(keys):
+        return None
+    if {*names, value.name} != low or value.name in names or layout.stacked or layout.xored:
+        return None
+    return Counted(names, value.name, tuples.name if isinstance(tuples, Column) else None)
 
 
 def window_schema(node: WindowNode) -> Schema:
@@ -154,8 +178,14 @@ class WindowAnswers:
     def _of_single(self, merge: PartialMerge, rows: _WindowRows) -> tuple[pa.Table, Counts]:
         """Return the answers of rows that are groups; keys are looked up behind HAVING."""
         folds = {fold_name(fold): fold[0] for fold in merge.folds}
+        layout, counted = self._plan.layout, self._plan.counted
+        counts = {}
+        if counted is not None:
+            counts = {DISTINCT: counted.distinct(layout), REPEATED: counted.present(layout)}
 
         def folded(name: str) -> pa.Array:
+            if name in counts:
+                return pa.array(np.ascontiguousarray(rows.numbers.sums[:, counts[name]]))
             column = folds[name]
             assert isinstance(column, Column)
             return rows.column(column)
@@ -170,8 +200,8 @@ class WindowAnswers:
             made = {name: column.take(places) for name, column in made.items()}
         answers = TaskRows(rows.count, lambda c: _leaf(c, made, keys, rows))
         table = answers.table(merge.columns)
-        counts = payload_counts(answers.outcomes)
-        return (table if merge.top is None else merge.top.of(table)), counts
+        table = table if merge.top is None else merge.top.of(table)
+        return table, payload_counts(answers.outcomes)
 
 
 def _leaf(

@@ -6,6 +6,7 @@ them as those of any other aggregation.
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -151,13 +152,14 @@ class WindowRunner:
             before,
             self._carry,
             f"{folder}/",
+            plan.counted,
         )
         answers = WindowAnswers(plan, write)
         saved = assembly.run(work.high, lambda end: answers.add(end, assembly.keys))
         answers.flush(assembly.keys)
         self.counts += answers.counts
         if saved is None:
-            (self._carry / folder).rmdir()
+            shutil.rmtree(self._carry / folder)
             return None
         size = write_saved(self._carry, f"{folder}/{_LIVE}", saved)
         return _state(node.query, step, folder, saved, size)

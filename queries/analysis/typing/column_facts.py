@@ -26,6 +26,7 @@ from gscope.queries.plan.logical import (
     WindowGroupBy,
 )
 from gscope.queries.plan.trees import map_expression
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +80,8 @@ def facts_of(node: Node, queries: Mapping[str, Facts]) -> Facts:
         case GroupBy() | RunningGroupBy() | WindowGroupBy():
             inputs = (facts_of(node.input, queries),)
             keys = {key.name: fact_of(key.expression, inputs) for key in node.keys}
-            return keys | {call.name: _of_call(call, inputs) for call in node.aggregates}
+            calls = {call.name: _of_call(call, inputs) for call in node.aggregates}
+            return {**_of_window(node), **keys, **calls}
         case Merge():
             return _merged(node, queries)
         case Join():
@@ -140,6 +142,17 @@ def _followed(
 def _of_call(call: AggregateCall, inputs: Sequence[Facts]) -> ColumnFact:
     chosen = call.arguments[0] if call.function in _CHOOSING else UNKNOWN
     return ColumnFact(fact_of(chosen, inputs).origin, is_aggregate=True)
+
+
+def _of_window(node: GroupBy | RunningGroupBy | WindowGroupBy) -> Facts:
+    """Return the facts of the columns of a window, which are their own origins."""
+    if not isinstance(node, WindowGroupBy):
+        return {}
+    columns = (node.schema[name] for name in (WINDOW_START, WINDOW_END))
+    return {
+        c.name: ColumnFact(Column(c.name, c.type, c.is_nullable), is_aggregate=False)
+        for c in columns
+    }
 
 
 def _merged(node: Merge, queries: Mapping[str, Facts]) -> Facts:

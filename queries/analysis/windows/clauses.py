@@ -39,7 +39,9 @@ def with_groups(body: nodes.Select, source: Source) -> nodes.Select:
     if body.group_by or any(any(find_aggregates(part)) for part in parts):
         return body
     if body.distinct:
-        return replace(body, distinct=False, group_by=tuple(_terms(body, source)))
+        outputs = tuple(_without_stars(body, source))
+        terms = (nodes.GroupTerm(o.expression, o.name, position=o.position) for o in outputs)
+        return replace(body, outputs=outputs, distinct=False, group_by=tuple(terms))
     window = body.inputs[0].window
     assert window is not None
     message = "a window needs groups: its tuples are aggregated when it ends"
@@ -71,11 +73,12 @@ def after_the_window(text: str, where: str) -> str:
     return f"{text} is known when the window ends: {where}" if text.lower() in WRITTEN else ""
 
 
-def _terms(body: nodes.Select, source: Source) -> Iterator[nodes.GroupTerm]:
+def _without_stars(body: nodes.Select, source: Source) -> Iterator[nodes.OutputItem]:
+    """Yield the columns of SELECT, those that ``*`` stands for one by one."""
     for output in body.outputs:
-        if isinstance(output, nodes.Star):
-            for name, _ in source.star(output):
-                column = nodes.Name(tuple(name.split(".")), position=output.position)
-                yield nodes.GroupTerm(column, name, position=output.position)
-        else:
-            yield nodes.GroupTerm(output.expression, output.name, position=output.position)
+        if isinstance(output, nodes.OutputItem):
+            yield output
+            continue
+        for name, _ in source.star(output):
+            column = nodes.Name(tuple(name.split(".")), position=output.position)
+            yield nodes.OutputItem(column, name, position=output.position)

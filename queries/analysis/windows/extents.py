@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MAX_OVERLAP = 1_000_000
 """The greatest quotient of RANGE and SLIDE: the most windows that hold one tuple."""
 
+MAX_SLICES = 256
+"""The most lengths of SLICES: a packet is tested for the edges of each."""
+
 MAX_LENGTH = 1 << 62
 """The greatest length in the unit of its column, so that no sum of two overflows."""
 
@@ -42,8 +45,12 @@ def read_window(written: nodes.Window, column: OrderingColumn, substitutes: Subs
         GsqlError: a length is invalid.
     """
     if isinstance(written, nodes.SlicesWindow):
+        if len(written.slices) > MAX_SLICES:
+            message = f"invalid SLICES: expected at most {MAX_SLICES}, got {len(written.slices)}"
+            remedy = "each costs every packet a division"
+            raise TypeMismatchError(message, position=written.position, remedy=remedy)
         lengths = tuple(_length(one, "SLICES", column, substitutes) for one in written.slices)
-        if sum(lengths) > MAX_LENGTH:
+        if sum(lengths) * (column.unit_ns or 1) > MAX_LENGTH:
             what = "sum of SLICES"
             raise _too_long(what, written.position)
         return RepeatedSlices(lengths)
@@ -128,7 +135,7 @@ def _length(
         message = f"invalid {what}: expected a length above 0, got {length}"
         raise TypeMismatchError(message, position=extent.position)
     found = _in_unit(length, what, column, extent.position, is_time=is_time)
-    if found > MAX_LENGTH:
+    if found * (column.unit_ns or 1) > MAX_LENGTH:
         raise _too_long(what, extent.position)
     return found
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import TemporalError
 from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.catalog.scalar.clock_units import SECOND_NS, clock_unit
-from gscope.queries.expressions.expressions import Column, PacketField
+from gscope.queries.expressions.expressions import Column, Literal, PacketField
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan.logical import Scan
-from gscope.queries.plan.windows.columns import WINDOW_TIME
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_TIME, WRITTEN
 
 if TYPE_CHECKING:
     from gscope.queries.analysis.names.scope import Source
@@ -60,6 +60,9 @@ def ordering_column(source: Source, written: nodes.Window) -> OrderingColumn:
     if WINDOW_TIME in schema:
         return _of_result(source, schema[WINDOW_TIME])
     found = [c for c in schema.columns if _is_usable(c)]
+    ends = [c for c in found if _origin(source, c) == WINDOW_END]
+    if len(ends) == 1 and all(_origin(source, c) in WRITTEN.values() for c in found):
+        return _just_before(_of_result(source, ends[0]))
     if len(found) == 1:
         return _of_result(source, found[0])
     if found:
@@ -70,6 +73,17 @@ def ordering_column(source: Source, written: nodes.Window) -> OrderingColumn:
         message = f"{source.what} has no column that never decreases, so no window slides over it"
         remedy = f"select time in {source.what}"
     raise TemporalError(message, position=written.position, remedy=remedy)
+
+
+def _origin(source: Source, schema: ColumnSchema) -> str:
+    """Return the column of a window that a column passes on, "" if it is another."""
+    found = source.origin(Column(schema.name, schema.type, schema.is_nullable))
+    return found.name if isinstance(found, Column) and found.name in WRITTEN.values() else ""
+
+
+def _just_before(column: OrderingColumn) -> OrderingColumn:
+    """Return the last time before ``column``, the end of a window: no row is at the end itself."""
+    return replace(column, expression=apply("sub_int", column.expression, Literal(1, GsqlType.INT)))
 
 
 def _of_packets(source: Source, written: nodes.Window) -> OrderingColumn:

@@ -46,12 +46,14 @@ class WindowInput:
         on: time: what the window slides along, over the columns of the input.
         unit_ns: the nanoseconds of a second: see ``WindowGroupBy``.
         reach: the greatest value of ``on`` in these decades, 0 if it is unknown; see ``Ordering``.
+        qualifiers: TCP: the names that may precede a column.
     """
 
     window: Window
     on: Expression
     unit_ns: int | None
     reach: int
+    qualifiers: tuple[str, ...]
 
     @property
     def columns(self) -> tuple[ColumnSchema, ColumnSchema]:
@@ -71,8 +73,9 @@ class WindowInput:
 
     def column(self, name: nodes.Name) -> Column | None:
         """Return the column that ``window_start`` or ``window_end`` stands for; else None."""
-        (text, *more) = name.parts
-        found = None if more else WRITTEN.get(text.lower())
+        *qualifiers, text = name.parts
+        is_own = not qualifiers or (len(qualifiers) == 1 and qualifiers[0] in self.qualifiers)
+        found = WRITTEN.get(text.lower()) if is_own else None
         return None if found is None else Column(found, self._type, is_nullable=False)
 
     def resolve(self, name: nodes.Name) -> Column:
@@ -93,10 +96,10 @@ class WindowInput:
         own = [
             name
             for name in names
-            if self.column(name) is not None and source.find(name.parts[0]) is None
+            if self.column(name) is not None and source.find(name.parts[-1]) is None
         ]
         if own and len(own) < len(names):
-            text = own[0].parts[0]
+            text = own[0].parts[-1]
             message = f"{text} is known after grouping, so no group-by term is computed with it"
             remedy = f"leave it out of GROUP BY: each window has its own groups; select {text}"
             raise TypeMismatchError(message, position=own[0].position, remedy=remedy)
@@ -158,9 +161,9 @@ def open_window(written: nodes.Window, source: Source, substitutes: Substitutes)
     on = column.expression
     seconds = _in_seconds(window) if isinstance(on, PacketField) else None
     if seconds is None:
-        return WindowInput(window, on, column.unit_ns, column.reach)
+        return WindowInput(window, on, column.unit_ns, column.reach, source.qualifiers)
     on = PacketField("time", GsqlType.INT, is_nullable=False)
-    return WindowInput(seconds, on, SECOND_NS, source.ordering(on).reach)
+    return WindowInput(seconds, on, SECOND_NS, source.ordering(on).reach, source.qualifiers)
 
 
 def _in_seconds(window: Window) -> Window | None:

@@ -154,6 +154,15 @@ class AggregateEntry:
         """Return whether an LFTA can fold the partials, given that it can compute the arguments."""
         return all(a.type in self.lfta_types for a in arguments[:1]) and self.fits(arguments)
 
+    def has_partials(self, arguments: Sequence[Expression]) -> bool:
+        """Return whether partials give the result where the HFTA folds them, of any arguments.
+
+        It folds what an LFTA does, and counts different STRINGs, which no group table holds.
+        """
+        is_text = all(a.type is GsqlType.STRING for a in arguments[:1])
+        counts_text = self.joins_key and is_text and self.fits(arguments)
+        return counts_text or self.is_splittable(arguments)
+
 
 def constants_of(arguments: Sequence[Expression]) -> tuple[Literal, ...]:
     """Return the constants among a call's arguments: the literals behind the value."""

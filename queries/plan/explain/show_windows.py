@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.gsql.literals import write_interval
 from gscope.queries.plan.program import (
     StreamInput,
@@ -48,12 +49,15 @@ def window_state_bound(node: WindowNode) -> str:
     longest = _length(node.window.longest, node.unit_ns)
     if node.slices is None:
         overlap = node.window.overlap
-        again = (
-            f"each row is read again for each of the {overlap} windows that hold it"
-            if overlap > 1
-            else "each row is read once"
-        )
-        return f"rows of the last {longest} wait on disk, none in memory; {again}"
+        text = f"rows of the last {longest} wait on disk, none in memory; each is read "
+        if overlap <= 1:
+            return f"{text}once"
+        text += f"again for each of the {overlap} windows that hold it"
+        whole = [a for a in node.aggregates if not AGGREGATES[a.function].has_partials(a.arguments)]
+        if whole:
+            names = ", ".join(aggregate.name for aggregate in whole)
+            text += f", because no partials of slices add up to {names}"
+        return text
     most = node.slices.slicing.most_within(node.window)
     return (
         f"slices of the last {longest} wait on disk, at most {most} with a row for each of their "

@@ -20,7 +20,6 @@ from gscope.queries.expressions.expressions import (
     PacketField,
 )
 from gscope.queries.expressions.schema import ColumnSchema, Schema
-from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import (
     Partial,
     StreamInput,
@@ -35,7 +34,7 @@ from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.plan.windows.window_plan import WindowPlan
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.logical import AggregateCall, LogicalQuery, WindowGroupBy
+    from gscope.queries.plan.logical import LogicalQuery, WindowGroupBy
     from gscope.queries.plan.program import Aggregate, Input, Lfta
     from gscope.queries.plan.split.layers import Layers, Site
     from gscope.queries.plan.split.slice_classes import SliceClass
@@ -177,7 +176,8 @@ def _over_rows(
         lift: returns an expression of ``group`` over the columns of the input.
     """
     on = lift(group.on, "")
-    if plan is WindowPlan.SUPERQUERY or not all(map(can_slice, group.aggregates)):
+    have_partials = (AGGREGATES[c.function].has_partials(c.arguments) for c in group.aggregates)
+    if plan is WindowPlan.SUPERQUERY or not all(have_partials):
         return _FinalHalf(
             window=group.window,
             unit_ns=group.unit_ns,
@@ -209,18 +209,6 @@ def _over_rows(
         keys=keys,
         aggregates=aggregates,
     )
-
-
-def can_slice(call: AggregateCall) -> bool:
-    """Return whether an HFTA node can fold ``call`` over rows into partials.
-
-    It can do what an LFTA does, and count different STRINGs, which no group table holds.
-    """
-    entry = AGGREGATES[call.function]
-    if entry.is_splittable(call.arguments):
-        return True
-    is_text = all(a.type is GsqlType.STRING for a in call.arguments[:1])
-    return entry.joins_key and is_text and entry.fits(call.arguments)
 
 
 @dataclass(frozen=True, slots=True)

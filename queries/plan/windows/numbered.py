@@ -8,6 +8,7 @@ below the number at its end are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class NumberedWindows:
 
     def last_complete(self, bound: int) -> int:
         """Return the last window whose slices are all below ``bound``."""
-        return self.window.first_ending_after(self.slicing.last_time_before(bound) + 1) - 1
+        return _last_complete(self, bound)
 
     def first_open(self, slice_number: int) -> int:
         """Return the first window that ends after the slice."""
@@ -44,3 +45,9 @@ class NumberedWindows:
         It holds the slice unless the slice is in a gap between windows.
         """
         return self.window.last_starting_by(self.slicing.last_time_before(slice_number + 1))
+
+
+@lru_cache(maxsize=4096)
+def _last_complete(windows: NumberedWindows, bound: int) -> int:
+    # An operator asks for the same one whenever a message arrives.
+    return windows.window.first_ending_after(windows.slicing.last_time_before(bound) + 1) - 1

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
-from math import gcd, lcm
+from math import ceil, floor, gcd, lcm
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
@@ -68,15 +69,7 @@ class Slicing:
 
     def last_time_before(self, number: int) -> int:
         """Return the greatest time whose slice has a number below ``number``."""
-        low, high = -1, 1
-        while self.number(low) >= number:
-            low *= 2
-        while self.number(high) < number:
-            high *= 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self.number(middle) < number else (low, middle)
-        return low
+        return _last_time_before(self, number)
 
     def most_within(self, window: Window) -> int:
         """Return a number of slices that no window exceeds.
@@ -125,6 +118,18 @@ class Slicing:
 
 EVERY_TIME = Slicing(((1, 0),))
 """Slices of one time each: the number of a slice is its time."""
+
+
+@lru_cache(maxsize=1024)
+def _last_time_before(slicing: Slicing, number: int) -> int:
+    # The operators of all windows of a class ask for the same one.
+    # number(t) differs from rate * t by at most the number of edges.
+    rate, edges = slicing.rate, len(slicing.edges)
+    low, high = floor((number - edges) / rate) - 1, ceil((number + edges) / rate)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if slicing.number(middle) < number else (low, middle)
+    return low
 
 
 def _without_repeated(edges: set[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

@@ -13,6 +13,7 @@ from gscope.engine.operators import window
 from gscope.engine.steps.needed_bounds import needed_promises
 from gscope.engine.storage.parquet_files import State, WrittenFile
 from gscope.engine.watermarks.event_time import EventTimes
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 from gscope.queries.streams.messages import Extent
@@ -177,3 +178,16 @@ def test_the_time_of_a_watermark_is_the_beginning_of_a_slice(unit: int | None) -
     assert [times.of("w", n) for n in (2, 3, 4)] == [15 * SECOND, 27 * SECOND, 30 * SECOND]
     # A reader of windows that counts time in the end of windows is as far as the clock.
     assert times.of("rows", 60 * SECOND) == (None if unit is None else 60 * SECOND)
+
+
+def test_windows_along_seconds_end_in_nanoseconds() -> None:
+    text = """
+        DEFINE { query_name 'seconds'; } SELECT time AS t, sum(len*1.0) AS s FROM IP GROUP BY time;
+        DEFINE { query_name 'w'; } SELECT window_end, sum(s*1.0) AS s FROM seconds [RANGE 18 SLIDE 15];
+        DEFINE { query_name 'top'; }
+        SELECT e, count(*) AS n FROM w GROUP BY window_end / INTERVAL '60 sec' AS e
+    """
+    compiled = compile_queries([QueryText(text, "q.gsql")], CompileContext(("a",))).program
+    times = EventTimes(compiled)
+    assert times.of("w", 30) == 30 * SECOND
+    assert times.of("top", 2) == 120 * SECOND

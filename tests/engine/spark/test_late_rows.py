@@ -15,6 +15,9 @@ from gscope.engine.storage.commits import CommitLog
 from gscope.engine.storage.outputs import read_output
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.windows.columns import SLICE
+from gscope.queries.plan.windows.slicing import Slicing
+from gscope.queries.plan.windows.window import SlidingWindow
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,
@@ -45,7 +48,9 @@ QUERIES = {
         FROM a RIGHT JOIN b ON a.time BETWEEN b.time AND b.time + 5""",
     "counted": "Query counted: SELECT time, count(*) FROM a GROUP BY time",
     "windows": "Query windows: SELECT max(time), window_end, sum(len*1.0) FROM a [RANGE 7 SLIDE 5]",
+    "slices": "Query slices: SELECT max(time), window_end, count(*) FROM a [RANGE 7 SLIDE 5]",
 }
+SLICING = Slicing.of([SlidingWindow(7, 5)])
 TIMES = {
     "merged": [5, 11, 12, 30],
     "slack": [5, 8, 11, 12, 30],
@@ -54,6 +59,7 @@ TIMES = {
     "near_second": [12, 30],
     "counted": [5, 12],
     "windows": [5, 12],
+    "slices": [5, 12],
 }
 LATE = {
     "merged": 2,
@@ -63,6 +69,7 @@ LATE = {
     "near_second": 2,
     "counted": 2,
     "windows": 2,
+    "slices": 2,
 }
 """The answers of a side of an interval join are complete later than its input is."""
 
@@ -78,23 +85,28 @@ def test_late_rows_are_counted_and_in_no_answer(
     program = compiled.program
     lftas = {lfta.interfaces[0]: lfta for lfta in program.lftas}
     streams = {interface: lfta.streams[0] for interface, lfta in lftas.items()}
+    clocks = {name: lfta.stream_schema.temporal[0].name for name, lfta in lftas.items()}
     log = tmp_path / "log"
     log.mkdir()
 
     def batch(interface: str, sequence: int, times: list[int]) -> Message:
         stream = streams[interface]
         path = f"{stream}-{sequence}"
+        of_time = {"time": times, "max0": times, SLICE: [SLICING.number(t) for t in times]}
         columns = {
-            column.name: times if column.name == "time" else pa.array([1] * len(times), kind)
+            column.name: of_time.get(column.name, pa.array([1] * len(times), kind))
             for column in lftas[interface].stream_schema.columns
             for kind in [pa.float64() if column.type is GsqlType.FLOAT else pa.int64()]
         }
         pq.write_table(pa.table(columns), log / path)
-        extents = (Extent("time", min(times), max(times)),)
+        order = columns[clocks[interface]]
+        extents = (Extent(clocks[interface], min(order), max(order)),)
         return Batch(stream, sequence, path, len(times), 0, extents)
 
     def beat(interface: str, sequence: int, bound: int) -> Message:
-        return Heartbeat(streams[interface], sequence, 1, 0, (Punctuation("time", bound),))
+        clock = clocks[interface]
+        promised = SLICING.number(bound) if clock == SLICE else bound
+        return Heartbeat(streams[interface], sequence, 1, 0, (Punctuation(clock, promised),))
 
     commits = CommitLog(tmp_path / "job")
     evaluator = Evaluator(spark, program, log, commits)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.engine.operators.windowed import windowed
 
 from gscope.engine.operators import window as window_operator
+from gscope.engine.steps.needed_bounds import needed_promises
 from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
 from gscope.engine.storage.parquet_files import State
 from gscope.engine.watermarks import release_size
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.queries.plan.program import Program
     from gscope.queries.plan.windows.window import Window
+
+MOST_DEMANDS = 500
+"""More than there are windows."""
 
 Answers = dict[str, dict[int, list[int]]]
 
@@ -226,3 +230,32 @@ def test_any_interleaving_answers_every_window_once_and_in_order(data: st.DataOb
         if query in plane.answers or found
     }
     assert steps.carried() == set()
+
+
+@given(st.data())
+def test_demands_alone_release_all_windows(data: st.DataObject) -> None:
+    """Without the end of the streams, heartbeats come only where they are demanded."""
+    first = data.draw(windows)
+    program = windowed(first, *data.draw(st.lists(windows, max_size=1)))
+    messages, segments = data.draw(scripts(first))
+    steps, plane = Steps(program), ListPlane(dict(segments))
+    sent = dict.fromkeys(steps.streams, 0)
+    for message in messages:
+        if not isinstance(message, EndOfStream):
+            steps.on_messages([message])
+            sent[message.stream] += 1
+    for _ in range(MOST_DEMANDS):
+        while (step := steps.next()) is not None:
+            plane.run(steps, step)
+        demands = needed_promises(steps.operators)
+        if not demands:
+            break
+        for stream, bounds in demands.items():
+            promises = tuple(Punctuation(*each) for each in bounds.items())
+            steps.on_messages([Heartbeat(stream, sent[stream], 0, 0, promises)])
+            sent[stream] += 1
+    assert demands == {}
+    times = [time for path in segments for time in segments[path]]
+    assert {query: found for query, found in plane.answers.items() if found} == {
+        query: found for query, found in expected(program, times).items() if found
+    }

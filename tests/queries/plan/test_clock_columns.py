@@ -125,3 +125,26 @@ def test_a_merge_keeps_the_unit_that_all_inputs_have() -> None:
     assert column(same, "x").clock == ClockUnit(SECOND, SECOND)
     mixed = seconds % ("a", "time", "up") + seconds % ("b", "time/60", "down") + merge
     assert column(mixed, "x").clock is None
+
+
+@pytest.mark.parametrize(
+    ("window", "grains"),
+    [
+        ("RANGE '1 min' SLIDE '10 sec'", (10 * SECOND, 10 * SECOND)),
+        ("RANGE 18 SLIDE 15", (3 * SECOND, 15 * SECOND)),
+        ("RANGE '1500 ms' SLIDE '1 sec'", (SECOND // 2, SECOND)),
+        ("SLICES 12, 3", (3 * SECOND, 3 * SECOND)),
+    ],
+)
+def test_windows_begin_and_end_at_multiples(window: str, grains: tuple[int, int]) -> None:
+    text = f"SELECT window_start, window_end FROM IP [{window}] GROUP BY srcIP"
+    starts, ends = column(text, "window_start"), column(text, "window_end")
+    assert (starts.clock, ends.clock) == tuple(ClockUnit(1, grain) for grain in grains)
+
+
+def test_windows_along_a_column_that_counts_minutes() -> None:
+    text = (
+        "Query per_minute: SELECT tb, count(*) as n FROM IP GROUP BY time/60 as tb;"
+        "Query q: SELECT window_end, max(n) FROM per_minute [RANGE 6 SLIDE 4]"
+    )
+    assert column(text, "window_end").clock == ClockUnit(1, 4 * MINUTE)

@@ -55,6 +55,16 @@ def through_a_file(program: Program, folder: Path) -> Program:
     return read_program(path)
 
 
+def test_windows_come_back_as_they_were(tmp_path: Path) -> None:
+    text = (
+        "Query a: SELECT srcIP, count(*), max(len) FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP"
+        " ORDER BY count(*) LIMIT 3;"
+        "Query b: SELECT sum(len / 2.0) FROM TCP [SLICES '12 sec', '500 ms']"
+    )
+    program = compile_queries([QueryText(text, "q")], CompileContext(("a",))).program
+    assert through_a_file(program, tmp_path) == program
+
+
 @pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
 def test_golden_programs_come_back_as_they_were(case: Case, tmp_path: Path) -> None:
     program = case.program(case.settings.get("captures", {}) | case.settings.get("synthetic", {}))

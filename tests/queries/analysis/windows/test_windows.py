@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gscope.queries.analysis.analyze import analyze
+from gscope.queries.expressions.expressions import Call
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.logical import (
@@ -116,6 +117,8 @@ def test_only_the_written_columns_are_visible() -> None:
         ("window_end AS e, srcIP, count(*) FROM TCP [RANGE 60] GROUP BY e, 2", ["srcIP"]),
         ("minute(window_end) m, srcIP, count(*) FROM TCP [RANGE 60] GROUP BY ALL", ["srcIP"]),
         ("Window_Start, count(*) FROM TCP [RANGE 60]", []),
+        ("DISTINCT * FROM (SELECT time, srcIP FROM TCP) q [RANGE 60]", ["time", "srcIP"]),
+        ("t.window_end, count(*) FROM TCP t [RANGE 60] GROUP BY t.window_end", []),
         ("DISTINCT srcIP, window_end FROM TCP [RANGE 60]", ["srcIP"]),
         ("DISTINCT srcIP AS a, len/100 AS b FROM TCP [RANGE 60]", ["a", "b"]),
         ("count(*) FROM TCP [RANGE 60] GROUP BY time/10 AS t, minute(time) AS m", ["t", "m"]),
@@ -198,6 +201,24 @@ def test_the_hidden_time_precedes_a_visible_end_and_is_there_only_for_windows() 
     assert other.schema.names == ("window_end", "c")
     named = window_of(query_of(inner + "SELECT sum(c) FROM a [RANGE 60 ON window_end]"))
     assert leaf_of(named) == "window_end"
+
+
+@pytest.mark.parametrize(
+    "select", ["window_end AS e, c", "window_start, c, window_end", "*", "c + 1 AS c, window_end"]
+)
+def test_a_window_end_that_a_query_passes_on_is_not_in_the_window_that_begins_there(
+    select: str,
+) -> None:
+    text = (
+        "WITH a AS (SELECT window_start, window_end, count(*) AS c FROM TCP [RANGE 10]), "
+        f"b AS (SELECT {select} FROM a WHERE c > 1) SELECT sum(c) FROM b [RANGE 60]"
+    )
+    node = window_of(query_of(text))
+    assert isinstance(node.on, Call)
+    assert node.on.function == "sub_int"
+    end = "e" if " e," in select else "window_end"
+    named = window_of(query_of(text.replace("60]", f"60 ON {end}]")))
+    assert node.on.arguments[0] == named.on
 
 
 def test_windows_over_numbers_have_a_hidden_number() -> None:

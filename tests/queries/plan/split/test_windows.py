@@ -32,7 +32,7 @@ COMPOSED = (6, 3, 3, 3, 3, 6, 3, 3, 3, 3, 6, 3)
 
 
 def program(text: str, plan: WindowPlan = WindowPlan.PAIRED) -> Program:
-    context = CompileContext(("main1",), windows=plan)
+    context = CompileContext(("main1",), window_plan=plan)
     return compile_queries([QueryText(text, "q")], context).program
 
 

@@ -196,7 +196,7 @@ def test_windows_with_one_slide_share_its_edge(slide: int, ranges: list[int]) ->
 
 
 def test_the_edges_of_many_windows_need_no_common_period() -> None:
-    """The paper stretches slices to the common period, here of 8 * 10**19 seconds."""
+    """The paper stretches slices to the common period, here of 25 digits."""
     slides = [86_400 - n for n in (0, 1, 7, 13, 17)]
     slicing = Slicing.of([SlidingWindow(2 * s + 5, s) for s in slides])
     assert slicing.period == reduce(lcm, slides)

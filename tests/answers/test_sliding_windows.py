@@ -1,0 +1,86 @@
+"""Windows give the rows of brute force: every tuple in every window that holds it.
+
+Many random queries are answered in one replay, over bursts of packets with gaps up to a year
+between them, late packets and disorder, in small batches, with evictions and crashes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.answers.sliding import INTERFACES, QUERIES, BruteForce, bursts_of_traffic, random_sliding
+from tests.differential.sliding import Column, Window
+from tests.differential.syntax import Type
+from tests.golden.driver import Job, Variation, replayed
+from tests.support.long_form import cases
+
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+SECOND_NS = 10**9
+QUERIES_AT_ONCE = 16
+BURSTS = 4
+
+
+def variation(seed: int, skew_ns: int) -> Variation:
+    random = Random(seed)
+    return Variation(
+        f"seed {seed}",
+        is_interpreted=True,
+        table_slots=random.choice((4, 64, None)),
+        output_rows=random.choice((1, None)),
+        batch_rows=random.choice((7, 100)),
+        heartbeat_interval_ns=random.choice((SECOND_NS, 7_300_000_001, 60 * SECOND_NS)),
+        heartbeat_every_tick=random.random() < 0.5,
+        chunks=random.choice((1, 4, 12)),
+        crashes=random.choice((0, 1, 3)),
+        skew_ns=skew_ns,
+        seed=seed,
+        interprets_plans=True,
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", cases((1,), long=range(2, 12)))
+def test_windows_give_the_rows_of_brute_force(
+    seed: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    random = Random(seed)
+    traffic = bursts_of_traffic(random, BURSTS)
+    brute = BruteForce(traffic)
+    queries = random_sliding(random, QUERIES_AT_ONCE)
+    text = QUERIES + ";\n".join(query.gsql for query in queries)
+    program = compile_queries([QueryText(text, "windows")], CompileContext(INTERFACES)).program
+    way = variation(seed, traffic.skew_ns)
+    messages, summary = replayed(program, traffic.write(tmp_path), way, tmp_path / "log")
+    assert {one.name: one.late for one in summary.interfaces} == brute.late
+    answers = Job(program, messages, tmp_path, spark, way).answers()
+    for query in queries:
+        found = answers[query.name]
+        assert Counter(found) == Counter(brute.rows(query)), query.gsql
+        ends = [row[0] for row in found]
+        assert ends == sorted(ends), query.gsql
+
+
+def test_windows_of_the_plain_reference_are_those_of_the_definition() -> None:
+    """Half-open, at every multiple of the slide: the reference of the differential test has them."""
+    random = Random(1)
+    on = Column("time", "", 1, Type.TIMESTAMP, 1)
+    for _ in range(300):
+        range_, slide, time = (random.randint(1, 40), random.randint(1, 20), random.randint(0, 99))
+        window = Window(on, (range_, slide), False, "", False)
+        ends = [n * slide for n in range(1, 200) if n * slide - range_ <= time < n * slide]
+        assert list(window.holding(time)) == [(end - range_, end) for end in ends]
+        slices = Window(on, tuple(random.randint(1, 9) for _ in range(3)), True, "", False)
+        edges = [0]
+        while edges[-1] <= time:
+            edges.append(edges[-1] + slices.lengths[(len(edges) - 1) % 3])
+        assert list(slices.holding(time)) == [tuple(edges[-2:])]

@@ -1,0 +1,165 @@
+"""Answers of windows over an LFTA's tuples, without Spark, against plain loops over packets."""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from gscope.engine.spark.tasks.window_answers import WindowAnswers, WindowPlan, stored_type
+from gscope.engine.windows.assembly import Assembly
+from gscope.engine.windows.saved import SavedWindow, read_saved, write_saved
+from gscope.engine.windows.timeline import Timeline
+from gscope.queries.catalog.aggregate.partial_op import PartialOp
+from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.expressions.expressions import Expression, PacketField
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.window_node import WindowNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gscope.queries.plan.program import Lfta
+
+Packet = dict[str, Any]
+RANGE, SLIDE = 20, 6
+
+QUERIES: dict[str, tuple[str, Callable[[list[Packet]], tuple[Any, ...] | None]]] = {
+    "single": (
+        "SELECT window_start, window_end, srcIP, count(*) AS c, avg(len) AS a, min(len) AS m,"
+        " sum(sequence_number) AS s FROM TCP [RANGE 20 SLIDE 6] GROUP BY srcIP"
+        " HAVING count(*) > 1 AND INT(window_end) > 6000000000",
+        lambda held: (
+            (
+                len(held),
+                sum(p["len"] for p in held) / len(held),
+                min(p["len"] for p in held),
+                sum(p["sequence_number"] for p in held),
+            )
+            if len(held) > 1
+            else None
+        ),
+    ),
+    "counted": (
+        "SELECT window_start, window_end, srcIP, count(*) AS c, avg(len) AS a,"
+        " count_distinct(destPort) AS d, count_dups(destPort) AS r"
+        " FROM TCP [RANGE 20 SLIDE 6] GROUP BY srcIP HAVING count_distinct(destPort) > 1",
+        lambda held: (
+            (
+                len(held),
+                sum(p["len"] for p in held) / len(held),
+                len({p["destPort"] for p in held}),
+                len(held) - len({p["destPort"] for p in held}),
+            )
+            if len({p["destPort"] for p in held}) > 1
+            else None
+        ),
+    ),
+    "merged": (
+        "SELECT window_start, window_end, srcIP, max(len) AS m, count_distinct(destPort) AS d"
+        " FROM TCP [RANGE 20 SLIDE 6] GROUP BY srcIP",
+        lambda held: (max(p["len"] for p in held), len({p["destPort"] for p in held})),
+    ),
+}
+
+
+def compiled(text: str) -> tuple[WindowNode, Lfta]:
+    program = compile_queries([QueryText(text, "q")], CompileContext(("a",))).program
+    (node,) = program.nodes
+    assert isinstance(node, WindowNode)
+    return node, program.lftas[0]
+
+
+def packets(seed: int) -> list[Packet]:
+    chosen, time, made = random.Random(seed), 0, []
+    for _ in range(300):
+        time += chosen.choice([0, 0, 0, 0, 1, 1, 2, chosen.choice([3, 40, 10**7])])
+        made.append(
+            {
+                "time": time,
+                "srcIP": chosen.randrange(3),
+                "destPort": chosen.randrange(4),
+                "len": chosen.randrange(1500),
+                "sequence_number": chosen.randrange(1 << 32),
+            }
+        )
+    return made
+
+
+def tuples(plan: WindowPlan, lfta: Lfta, held: list[Packet]) -> pa.Table:
+    """Return the tuples that ``lfta`` would make of packets if it evicted each at once."""
+
+    def value(expression: Expression, packet: Packet) -> Any:
+        def leaf(part: Any) -> Any:
+            assert isinstance(part, PacketField)
+            return packet[part.name]
+
+        made: Any = evaluate(expression, leaf)
+        return made.to_bytes(16) if expression.type is GsqlType.IP and made is not None else made
+
+    kinds = {key.name: stored_type(key.expression.type) for key in lfta.keys}
+    columns = {
+        key.name: pa.array([value(key.expression, p) for p in held], kinds[key.name])
+        for key in lfta.keys
+    }
+    for each in lfta.partials:
+        values = [
+            1 if each.op is PartialOp.COUNT or each.argument is None else value(each.argument, p)
+            for p in held
+        ]
+        columns[each.name] = pa.array(values, pa.int64())
+    needed = [plan.node.epoch_expression, *plan.key_names, *(p.name for p in plan.layout.partials)]
+    return pa.table(columns).select([getattr(each, "name", each) for each in needed])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_equal_plain_loops(name: str, seed: int, tmp_path: Path) -> None:
+    text, answer = QUERIES[name]
+    node, lfta = compiled(text)
+    plan = WindowPlan.of(node)
+    assert plan.is_single == (name != "merged")
+    assert (plan.counted is not None) == (name == "counted")
+    assert node.slices is not None
+    timeline = Timeline(node.window, node.slices.slicing)
+    all_packets, chosen = packets(seed), random.Random(seed)
+    ends = sorted({node.windows.end_slice(chosen.randrange(40)) for _ in range(8)})
+    answers: list[pa.Table] = []
+    saved: SavedWindow | None = None
+    rows = 0
+    for step, (low, high) in enumerate(pairwise([-math.inf, *ends, math.inf])):
+        held = [p for p in all_packets if low <= timeline.slicing.number(p["time"]) < high]
+        before = None if saved is None else read_saved(tmp_path, f"{step - 1}", plan.layout, rows)
+        read = tuples(plan, lfta, held)
+        assembly = Assembly(
+            timeline, plan.layout, plan.key_names, read, before, tmp_path, f"{step}-", plan.counted
+        )
+        collected = WindowAnswers(plan, answers.append)
+        saved = assembly.run(high, partial(collected.add, keys=assembly.keys))
+        collected.flush(assembly.keys)
+        if saved is not None:
+            write_saved(tmp_path, f"{step}", saved)
+            rows = len(saved.ids)
+    got = [tuple(row.values()) for table in answers for row in table.to_pylist()]
+    if plan.is_single:
+        assert [row[1] for row in got] == sorted(row[1] for row in got)
+    expected = []
+    windows = {w for p in all_packets for w in range(p["time"] // 6 + 1, (p["time"] + 20) // 6 + 1)}
+    for end in sorted(6 * window for window in windows):
+        groups: dict[int, list[Packet]] = {}
+        for packet in all_packets:
+            if end - RANGE <= packet["time"] < end:
+                groups.setdefault(packet["srcIP"], []).append(packet)
+        for source, held in groups.items():
+            values = answer(held)
+            if values is not None and not (name == "single" and end <= 6):
+                edges = (end - RANGE) * 10**9, end * 10**9
+                expected.append((*edges, source.to_bytes(16), *values))
+    assert sorted(got) == sorted(expected)
