@@ -206,6 +206,15 @@ class EpochOperator:
         return [c for c in self.outputs if schema[c.name].ordering.is_temporal]
 
 
+def without_rows(work: Work) -> Work:
+    """Return ``work`` that reads nothing: rows are kept, and late ones counted."""
+    unread = tuple(
+        replace(taken, batches=(), partially_read=(), late_below=(), straddles=False, upstream=())
+        for taken in work.inputs
+    )
+    return replace(work, inputs=unread, state=None)
+
+
 def _read_spans(
     inputs: tuple[ReleasedInput, ...],
     fresh: Mapping[str, tuple[Extent, ...]],

@@ -18,10 +18,10 @@ That far the first side is read again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.operators.epochs import EpochOperator, without_rows
 from gscope.engine.watermarks.release import EpochRange, Side
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import first_side
@@ -59,13 +59,7 @@ class IntervalJoinOperator(EpochOperator):
         needed = (first,) if self.kind is not JoinKind.INNER else (_LEFT, _RIGHT)
         if all(work.inputs[side].reads_rows for side in needed):
             return work
-        nothing = tuple(
-            replace(
-                taken, batches=(), partially_read=(), late_below=(), straddles=False, upstream=()
-            )
-            for taken in work.inputs
-        )
-        return replace(work, inputs=nothing)
+        return without_rows(work)
 
 
 def bookkeeping(node: JoinNode) -> IntervalJoinOperator:

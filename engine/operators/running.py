@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, extents_of
-from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.operators.epochs import EpochOperator, without_rows
 from gscope.engine.watermarks.bounds import ENDED, NO_VALUE, NOTHING, span_of, spans_by_name
 from gscope.engine.watermarks.ports import batch_span
 from gscope.engine.watermarks.release import Side
@@ -79,7 +79,7 @@ class RunningOperator(EpochOperator):
         if work is not None and work.high > work.low:
             self.groupless = 0 if had_groups else self.groupless + 1
         if work is None or work.high == work.low:
-            return None if work is None else replace(work, state=None)
+            return None if work is None else without_rows(work)
         last = self._last() if work.high == ENDED else NOTHING
         if work.high == ENDED and last < work.low and not work.inputs[0].reads_rows:
             # The epoch that was open at the end has been answered.

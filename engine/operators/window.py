@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, extents_of
-from gscope.engine.operators.epochs import EpochOperator
+from gscope.engine.operators.epochs import EpochOperator, without_rows
 from gscope.engine.watermarks.bounds import (
     ANYTHING,
     ENDED,
@@ -78,12 +78,7 @@ class WindowOperator(EpochOperator):
         if work is None:
             return None
         if work.high == work.low:
-            (taken,) = work.inputs
-            # No window has closed; rows of this step are kept, and late ones counted.
-            unread = replace(
-                taken, batches=(), partially_read=(), late_below=(), straddles=False, upstream=()
-            )
-            return replace(work, inputs=(unread,), state=None)
+            return without_rows(work)
         self.idle = 0 if had_state or self.window_node.slices is None else self.idle + 1
         spans = self._edges_of(self._answered(work, fresh))
         extents = extents_of(

@@ -18,6 +18,7 @@ from tests.golden.driver import Job, Variation, replayed
 from tests.support.long_form import cases
 
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.plan.windows.window_plan import WindowPlan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECOND_NS = 10**9
-QUERIES_AT_ONCE = 16
-BURSTS = 4
+QUERIES_AT_ONCE = 12
+BURSTS = 3
 
 
 def variation(seed: int, skew_ns: int) -> Variation:
@@ -49,20 +50,25 @@ def variation(seed: int, skew_ns: int) -> Variation:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", cases((1,), long=range(2, 12)))
+@pytest.mark.parametrize(
+    "way", cases([(1, WindowPlan.PAIRED)], [(s, p) for s in range(2, 8) for p in WindowPlan])
+)
 def test_windows_give_the_rows_of_brute_force(
-    seed: int, spark: SparkSession, tmp_path: Path
+    way: tuple[int, WindowPlan], spark: SparkSession, tmp_path: Path
 ) -> None:
+    """Shared or not, from slices or from rows: whatever computes them."""
+    seed, plan = way
     random = Random(seed)
     traffic = bursts_of_traffic(random, BURSTS)
     brute = BruteForce(traffic)
     queries = random_sliding(random, QUERIES_AT_ONCE)
     text = QUERIES + ";\n".join(query.gsql for query in queries)
-    program = compile_queries([QueryText(text, "windows")], CompileContext(INTERFACES)).program
-    way = variation(seed, traffic.skew_ns)
-    messages, summary = replayed(program, traffic.write(tmp_path), way, tmp_path / "log")
+    context = CompileContext(INTERFACES, window_plan=plan)
+    program = compile_queries([QueryText(text, "windows")], context).program
+    settings = variation(seed, traffic.skew_ns)
+    messages, summary = replayed(program, traffic.write(tmp_path), settings, tmp_path / "log")
     assert {one.name: one.late for one in summary.interfaces} == brute.late
-    answers = Job(program, messages, tmp_path, spark, way).answers()
+    answers = Job(program, messages, tmp_path, spark, settings).answers()
     for query in queries:
         found = answers[query.name]
         assert Counter(found) == Counter(brute.rows(query)), query.gsql

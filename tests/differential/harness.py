@@ -31,6 +31,7 @@ from gscope.errors import GsqlError, UnsupportedError
 from gscope.queries.compile import CompileContext, Compiled, QueryText, compile_queries
 from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import QueryInput, SelectionNode, StreamInput
+from gscope.queries.plan.row_order import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -280,7 +281,7 @@ def _is_in_order(program: Program, name: str, rows: list[Row]) -> bool:
         node := by_name[source.query], SelectionNode
     ):
         source = node.input
-    schema = program.schema(name)
+    schema = visible(program.schema(name))
     temporal = schema.temporal
     if not temporal or isinstance(source, StreamInput):
         return True

@@ -2,7 +2,8 @@
 
 The seeds are fixed, so that the default run is reproducible. Search by hand for more:
 ``python -m tests.differential --queries 2000 --seed 1``; with ``--captures FOLDER`` the packets are
-those of captures, and with ``--joins N`` the search goes on until N joins were answered.
+those of captures, with ``--joins N`` the search goes on until N joins were answered, and with
+``--windows`` most queries have windows.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.differential.harness import Outcome, compare, random_scenario
 from tests.differential.minimise import minimised, report
+from tests.support.long_form import cases
 
 if TYPE_CHECKING:
     from tests.support.shared_spark import SharedSpark
@@ -21,11 +23,21 @@ QUERIES = 12
 SEEDS = (226360, 1001, 1002)
 """Scenarios; the first found that the reference did not know the collision of decision 24."""
 COMPILED_SEEDS = (2001,)
+WINDOW_SEEDS = (2,)
 MINIMISING_S = 120.0
 
 
-def check(seed: int, queries: int, shared: SharedSpark, *, is_interpreted: bool) -> Outcome:
-    scenario = random_scenario(seed, queries, is_interpreted=is_interpreted)
+def check(
+    seed: int,
+    queries: int,
+    shared: SharedSpark,
+    *,
+    is_interpreted: bool = True,
+    has_windows: bool = False,
+) -> Outcome:
+    scenario = random_scenario(
+        seed, queries, is_interpreted=is_interpreted, has_windows=has_windows
+    )
     outcome = compare(scenario, shared.session())
     for found in outcome.disagreements[:1]:
         smaller = minimised(scenario, found, shared.session(), MINIMISING_S)
@@ -40,7 +52,7 @@ def check(seed: int, queries: int, shared: SharedSpark, *, is_interpreted: bool)
 def test_random_queries_give_the_answers_of_the_reference(
     seed: int, shared_spark: SharedSpark
 ) -> None:
-    assert check(seed, QUERIES, shared_spark, is_interpreted=True).compared
+    assert check(seed, QUERIES, shared_spark).compared
 
 
 @pytest.mark.spark
@@ -48,3 +60,10 @@ def test_random_queries_give_the_answers_of_the_reference(
 @pytest.mark.parametrize("seed", COMPILED_SEEDS)
 def test_compiled_they_give_the_same(seed: int, shared_spark: SharedSpark) -> None:
     assert check(seed, QUERIES // 2, shared_spark, is_interpreted=False).compared
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", cases(WINDOW_SEEDS, long=range(3, 9)))
+def test_windows_give_the_answers_of_the_reference(seed: int, shared_spark: SharedSpark) -> None:
+    assert check(seed, QUERIES, shared_spark, has_windows=True).compared

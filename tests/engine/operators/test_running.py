@@ -8,6 +8,7 @@ from tests.engine.operators.driven import Driven, batches
 
 from gscope.engine.operators import running
 from gscope.engine.storage.parquet_files import State
+from gscope.queries.streams.messages import Extent
 
 TEXT = (
     "SELECT tb, srcIP, running_sum(len) AS s FROM IP"
@@ -43,6 +44,18 @@ def test_the_state_goes_to_each_step_that_closes_an_epoch_and_to_no_other() -> N
     (work,) = query.released()
     assert (work.high, work.state) == (5, state(1))
     assert query.operator.state == state(1)
+
+
+def test_late_rows_of_a_query_leave_the_state_alone() -> None:
+    query = driven()
+    query.beat(4, 4)
+    query.released()
+    query.operator.state = state(1)
+    (port, _) = query.steps.streams
+    work = query.operator.advance({port: (Extent("tb", 2, 7),)})
+    assert work is not None
+    (taken,) = work.inputs
+    assert (work.reads_rows, taken.overdue, taken.carries) == (False, (port,), (port,))
 
 
 def test_live_groups_are_answered_in_epochs_without_tuples() -> None:
