@@ -23,7 +23,8 @@ QUERIES = 12
 SEEDS = (226360, 1001, 1002)
 """Scenarios; the first found that the reference did not know the collision of decision 24."""
 COMPILED_SEEDS = (2001,)
-WINDOW_SEEDS = (2,)
+WINDOW_SEEDS = (8,)
+"""It found that a key of a window may be a constant."""
 MINIMISING_S = 120.0
 
 
@@ -64,6 +65,6 @@ def test_compiled_they_give_the_same(seed: int, shared_spark: SharedSpark) -> No
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", cases(WINDOW_SEEDS, long=range(3, 9)))
+@pytest.mark.parametrize("seed", cases(WINDOW_SEEDS, long=range(1, 8)))
 def test_windows_give_the_answers_of_the_reference(seed: int, shared_spark: SharedSpark) -> None:
     assert check(seed, QUERIES, shared_spark, has_windows=True).compared

@@ -207,7 +207,10 @@ class WindowAnswers:
 def _leaf(
     column: Column, made: dict[str, pa.Array], keys: dict[str, Any], rows: _WindowRows
 ) -> Any:
-    return made[column.name] if column.name in made else rows.column(keys[column.name])
+    if column.name in made:
+        return made[column.name]
+    # A key may be a constant.
+    return TaskRows(rows.count, rows.column).column(keys[column.name])
 
 
 @dataclass(frozen=True, slots=True)
