@@ -42,7 +42,6 @@ class SliceFile:
         batches: the number of batches.
         last: the label of its youngest piece.
         is_front: whether its rows are in the front.
-        level: how often its rows were joined with those of other files.
         batch: the batches that have left, from the older end.
         row: the rows that have left of the batch after these.
     """
@@ -53,7 +52,6 @@ class SliceFile:
     batches: int
     last: int
     is_front: bool
-    level: int = 0
     batch: int = 0
     row: int = 0
 
@@ -139,17 +137,13 @@ class SliceWriter:
         name: the name of the file, which is created.
         ids: the identity of the group at each place.
         is_front: whether pieces come youngest first, with ``younger``.
-        level: see ``SliceFile``.
     """
 
-    def __init__(
-        self, folder: Path, name: str, ids: Array, *, is_front: bool, level: int = 0
-    ) -> None:
+    def __init__(self, folder: Path, name: str, ids: Array, *, is_front: bool) -> None:
         self._path = folder / name
         self._name = name
         self._ids = ids
         self._is_front = is_front
-        self._level = level
         self._waiting: list[Piece] = []
         self._waiting_rows = 0
         self._rows = self._batches = 0
@@ -183,7 +177,6 @@ class SliceWriter:
             self._batches,
             self._last,
             self._is_front,
-            self._level,
         )
 
     def _flush(self) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 FAN = 16
-"""So many files of one level become one of the next, so that no window has many files."""
+"""So many files become one if none is larger than all others, so that no window has many files."""
 
 
 class SliceStore:
@@ -116,12 +116,15 @@ class SliceStore:
         return self._joined(files)
 
     def _joined(self, files: list[SliceFile]) -> list[SliceFile]:
-        """Return ``files``, the last of which are joined if there are many of one level."""
+        """Return ``files``, the last of which are joined if there are many of similar size.
+
+        A row is written again only if its file at least doubles, so a logarithmic number of times.
+        """
         last = files[-FAN:]
-        levels = {(file.level, file.is_front) for file in last}
-        if len(last) < FAN or len(levels) > 1 or last[0].is_front:
+        rows = [file.rows for file in last]
+        if len(last) < FAN or last[0].is_front or 2 * max(rows) > sum(rows):
             return files
-        writer = self._writer("joined", is_front=False, level=last[0].level + 1)
+        writer = self._writer("joined", is_front=False)
         for file in last:
             writer.write(self._reader(file).pieces())
         made = writer.close()
@@ -136,7 +139,7 @@ class SliceStore:
     def _reader(self, file: SliceFile) -> SliceReader:
         return SliceReader(self._folder, replace(file), self._layout, self._place_of)
 
-    def _writer(self, kind: str, *, is_front: bool, level: int = 0) -> SliceWriter:
+    def _writer(self, kind: str, *, is_front: bool) -> SliceWriter:
         self._written += 1
         name = f"{self._name}{kind}{self._written}.arrow"
-        return SliceWriter(self._folder, name, self._ids, is_front=is_front, level=level)
+        return SliceWriter(self._folder, name, self._ids, is_front=is_front)

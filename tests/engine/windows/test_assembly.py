@@ -212,3 +212,18 @@ def test_windows_equal_plain_loops(seed: int, tmp_path: Path) -> None:
         for number in windows
         for place, values in by_loops(rows, range(number, number + 1), window).items()
     }
+
+
+def test_many_steps_leave_few_files(tmp_path: Path) -> None:
+    chosen, window = random.Random(0), SlidingWindow(100, 1)
+    slicing = Slicing.of([window])
+    rows = [random_row(chosen, time, 3) for time in range(150)]
+    steps = Steps(window, slicing, tmp_path)
+    most = 0
+    for time in range(150):
+        steps.step([row for row in rows if row["t"] == time], slicing.number(time + 1))
+        assert steps.saved is not None
+        most = max(most, len(steps.saved[1].files))
+    assert most <= 32
+    assert steps.windows == list(range(1, 151))
+    assert steps.answers == by_loops(rows, range(1, 151), window)
