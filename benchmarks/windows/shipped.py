@@ -12,7 +12,7 @@ and the same without groups, over 523,761 SYNs of a day (``syns.py``):
 
 Slices are those of the plan. Two things check the counts: for the case without groups, a count of
 edges that uses nothing of gscope; and, for the first ``--lftas`` sets of each size, the tuples that the
-LFTAs of a compiled program really emit.
+LFTAs of a compiled program really emit, of which up to one in a hundred may be more.
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def measure(sets: int, lftas: int) -> list[Shipped]:
                 for way in ("paired", "paned", "unshared"):
                     if number < lftas:
                         tuples = emitted(capture(trace), windows, way, is_grouped=is_grouped)
-                        assert tuples == found[way], (windows, way, tuples, found[way])
+                        # A group may leave an LFTA in parts.
+                        most = found[way] * 1.01
+                        assert found[way] <= tuples <= most, (windows, way, tuples, found[way])
                 rows += [Shipped(queries, number, is_grouped, *each) for each in found.items()]
         print(f"{queries} queries: {sets} sets", flush=True)
     return rows
