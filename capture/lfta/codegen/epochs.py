@@ -9,13 +9,14 @@ from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
 from gscope.capture.lfta.value_ranges import ANY_INT, Range
 from gscope.queries.catalog.scalar.clock_units import SECOND_NS
 from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField
+from gscope.queries.int64 import MAX_INT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FIELD_UNITS = {"time": SECOND_NS, "timestamp": 1, "time_ns": 1}
-_USUAL_TIMES = Range(-(1 << 62), 1 << 62)
-"""From 1823 to 2116, in nanoseconds: the numbers of slices add an offset of as much at most."""
+_USUAL_TIMES = Range(-(1 << 62), MAX_INT)
+"""From 1823 on, in nanoseconds: the numbers of slices subtract an offset of as much at most."""
 
 
 def rising_times(expression: Expression) -> Range | None:
@@ -44,6 +45,8 @@ def _values(expression: Expression, times: Range) -> Range | None:
             return found and Range(found.low >> count, found.high >> count)
         case Call("add_int", (value, Literal(int(number)))):
             return _sum(_values(value, times), Range(number, number))
+        case Call("sub_int", (value, Literal(int(number)))):
+            return _sum(_values(value, times), Range(-number, -number))
         case Call("add_int", (left, right)):
             return _sum(_values(left, times), _values(right, times))
     return None

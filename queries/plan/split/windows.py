@@ -2,7 +2,7 @@
 
 SELECT srcIP, count(*) FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP becomes
 
-    LFTA: GROUP BY $slice := time FLOOR_DIV 15 + (time + 3) FLOOR_DIV 15, srcIP; count0 := count(*)
+    LFTA: GROUP BY $slice := time FLOOR_DIV 15 + (time - 12) FLOOR_DIV 15 + 1, srcIP; count0 := count(*)
     WindowNode: srcIP, sum(count0) of the slices of each window
 """
 

@@ -64,8 +64,15 @@ class Slicing:
         return sum((time + shift) // period for period, shift in self.edges)
 
     def expression(self, time: Expression) -> Expression:
-        """Return ``number`` of an INT expression, of LFTA-safe monotone functions."""
-        return _sum([_quotient(time, period, shift) for period, shift in self.edges])
+        """Return ``number`` of an INT expression, of LFTA-safe monotone functions.
+
+        Bounds of time are near the greatest INT, where ``t + shift`` would wrap. So the rest of the
+        period is subtracted instead, and 1 is added to the quotient.
+        """
+        quotients = [_quotient(time, period, shift) for period, shift in self.edges]
+        shifted = sum(shift != 0 for _, shift in self.edges)
+        total = _sum(quotients)
+        return call("add_int", total, Literal(shifted, GsqlType.INT)) if shifted else total
 
     def last_time_before(self, number: int) -> int:
         """Return the greatest time whose slice has a number below ``number``."""
@@ -155,5 +162,6 @@ def _sum(terms: Sequence[Expression]) -> Expression:
 
 
 def _quotient(time: Expression, period: int, shift: int) -> Expression:
-    shifted = call("add_int", time, Literal(shift, GsqlType.INT)) if shift else time
+    offset = -shift % period
+    shifted = call("sub_int", time, Literal(offset, GsqlType.INT)) if offset else time
     return call("floor_div", shifted, Literal(period, GsqlType.INT))

@@ -40,13 +40,15 @@ times = st.one_of(
     st.integers(0, 40).map(lambda n: n * SECOND // 2),
     st.integers(0, 20 * SECOND),
     # A hostile trace: centuries apart, and where the number of a slice would wrap.
-    st.sampled_from([1 << 62, (1 << 62) + 1, LAST - SECOND // 2, LAST - 1]),
+    st.sampled_from([1 << 62, LAST - SECOND // 2, LAST - 1, -(1 << 62) - 1, -LAST - 1, -LAST]),
 )
 
 
 @settings(max_examples=40)
 @given(st.lists(times, min_size=1, max_size=150))
 @example([0, LAST - 1, SECOND])
+@example([-LAST - 1, -LAST, 1 - LAST])
+@example([-LAST - 1, SECOND, 0])
 @example([LAST - SECOND, LAST - SECOND // 2, LAST - 1])
 @example([n * SECOND // 40 for n in range(300)])
 def test_kernels_number_slices_as_the_interpreter_does(stamps: list[int]) -> None:
@@ -77,9 +79,13 @@ def number(value: int) -> Expression:
     [
         (call("idiv_int", field("time"), number(60)), "always"),
         (call("floor_div", call("add_int", field("time"), number(3)), number(15)), "always"),
-        (call("add_int", field("time_ns"), number(3)), "usually"),
-        (call("floor_div", call("add_int", field("time_ns"), number(3)), number(15)), "usually"),
-        (call("add_int", field("time"), field("time_ns")), "usually"),
+        (call("floor_div", call("sub_int", field("time"), number(12)), number(15)), "always"),
+        (call("sub_int", field("time_ns"), number(3)), "usually"),
+        (call("floor_div", call("sub_int", field("time_ns"), number(3)), number(15)), "usually"),
+        (call("add_int", field("time_ns"), number(3)), "never"),
+        (call("sub_int", field("time_ns"), number(-3)), "never"),
+        (call("sub_int", field("time_ns"), number(-(2**63))), "never"),
+        (call("add_int", field("time"), field("time_ns")), "never"),
         (call("add_int", field("time_ns"), field("time_ns")), "never"),
         (call("add_int", field("time_ns"), number(LAST)), "never"),
         (call("add_int", field("time"), field("len")), "never"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gscope.cli.delivery.rounds import Rounds
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import (
@@ -50,7 +51,7 @@ def test_an_lfta_folds_slices_and_the_node_assembles_them() -> None:
     lfta, node, slices = parts(program(FLOWS))
     assert [key.name for key in lfta.keys] == [SLICE, "srcIP"]
     assert lfta.epoch == SLICE
-    assert show(lfta.keys[0].expression) == "(time FLOOR_DIV 15) + ((time + 3) FLOOR_DIV 15)"
+    assert show(lfta.keys[0].expression) == "((time FLOOR_DIV 15) + ((time - 12) FLOOR_DIV 15)) + 1"
     assert lfta.schema[SLICE].ordering.is_temporal
     assert [p.op for p in lfta.partials] == [PartialOp.COUNT, PartialOp.SUM]
     assert node.input == StreamInput(lfta.name)
@@ -68,7 +69,7 @@ def test_extents_below_a_second_count_nanoseconds() -> None:
     )
     half = 500_000_000
     assert show(lfta.keys[0].expression) == (
-        f"(time_ns FLOOR_DIV {2 * half}) + ((time_ns + {half}) FLOOR_DIV {2 * half})"
+        f"((time_ns FLOOR_DIV {2 * half}) + ((time_ns - {half}) FLOOR_DIV {2 * half})) + 1"
     )
     assert node.window == SlidingWindow(3 * half, 2 * half)
     assert (node.unit_ns, slices.keys) == (1, ())
@@ -135,7 +136,7 @@ def test_a_window_over_a_query_folds_its_rows() -> None:
     assert node.on is not None
     assert node.slices is not None
     assert (show(node.on), node.unit_ns) == ("tb", 10 * 10**9)
-    assert show(node.slices.number) == "(tb FLOOR_DIV 2) + ((tb + 1) FLOOR_DIV 2)"
+    assert show(node.slices.number) == "((tb FLOOR_DIV 2) + ((tb - 1) FLOOR_DIV 2)) + 1"
     assert show_named(node.slices.keys) == "srcIP"
     assert node.predicate is not None
     assert not node.slices.is_merged
@@ -247,3 +248,16 @@ def test_plans_for_experiments() -> None:
     rows = program(PAPER, WindowPlan.SUPERQUERY)
     assert [lfta.is_aggregation for lfta in rows.lftas] == [False, False]
     assert [node.slices for node in windows(rows)] == [None, None]
+
+
+def test_windows_are_timed_up_to_the_last_time() -> None:
+    """Delivery asks for the bound at the last time: where N would wrap, rows would wait for the end."""
+    made = program(
+        "Query a: SELECT window_end, count(*) FROM IP [RANGE '12500 ms' SLIDE '9 sec'];"
+        "Query b: SELECT window_end, count(*) FROM IP [RANGE 20 SLIDE 9];"
+    )
+    rounds = Rounds(made)
+    assert all(rounds.is_timed(query, "window_end") for query in ("a", "b"))
+    end = 9 * 163_344_931
+    assert rounds.bound("a", "window_end", end - 1) == end * 10**9
+    assert rounds.bound("a", "window_end", end) == (end + 9) * 10**9
