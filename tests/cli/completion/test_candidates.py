@@ -40,6 +40,7 @@ QUANTITIES = {
         "ID",
     ),
     *("SOURCE", "CLOCK", "WORD"),
+    "HOST:PORT",
 }
 """Values that a user has in mind, and two choices, which click completes: SOURCE and CLOCK."""
 
