@@ -36,6 +36,8 @@ QUANTITIES = {
         "BYTES",
         "X",
         "[ADDRESS:]PORT",
+        "[NAME=]HOST:PORT",
+        "CONSUMER",
         "EXPRESSION",
         "ID",
     ),
