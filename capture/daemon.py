@@ -38,7 +38,7 @@ from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.process.events import CaptureEvents
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import CaptureSettings
-from gscope.errors import GscopeError, StreamError, UsageError
+from gscope.errors import GscopeError, RefusedInputError, StreamError, UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import (
     CAPTURE_FOLDER,
@@ -415,7 +415,8 @@ def main(arguments: list[str]) -> int:
     try:
         return daemon.run(supervisor_fd)
     except GscopeError as error:
-        events.send(ProcessError(str(error), exit_code=error.exit_code))
+        is_final = isinstance(error, RefusedInputError)
+        events.send(ProcessError(str(error), is_final=is_final, exit_code=error.exit_code))
         return error.exit_code
 
 

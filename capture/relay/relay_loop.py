@@ -20,7 +20,7 @@ from gscope.capture.relay.merged_stream import MergedStream
 from gscope.capture.relay.ports import PortKey
 from gscope.capture.relay.relay_state import MergeState, StateFile
 from gscope.capture.relay.stream_rows import extents_of
-from gscope.errors import StreamError
+from gscope.errors import RefusedInputError
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Hop, Shed
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ class RelayLoop:
             on_turn: called after each turn, at least every ``WAIT_S``.
 
         Raises:
-            StreamError: the log or the state cannot be written, or an input that was never met
-                refuses.
+            StreamError: the log or the state cannot be written.
+            RefusedInputError: an input refuses, or is refused, at first contact.
         """
         for reader in self.readers.values():
             reader.start()
@@ -163,7 +163,7 @@ class RelayLoop:
                 self._note_end(status)
             case Disconnected():
                 if event.is_refused and event.input not in self._has_met:
-                    raise StreamError(event.reason)
+                    raise RefusedInputError(event.reason)
                 phrase = status.on_disconnected(event.reason, is_refused=event.is_refused)
                 self._notify(event.input, phrase)
             case Crashed():

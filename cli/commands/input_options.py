@@ -49,7 +49,7 @@ with_inputs = option_group(
         "--as",
         "consumer",
         heading=HEADING,
-        metavar="NAME",
+        metavar="CONSUMER",
         help="Name under which inputs keep rows until they are acknowledged. Default: a name that"
         " is stored with the run.",
     ),

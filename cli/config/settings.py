@@ -276,8 +276,8 @@ SETTINGS: tuple[Setting, ...] = (
         "listen",
         ADDRESS,
         None,
-        "with --no-job: the address at which relays and runs on other hosts read the rows of this"
-        " one. Port 0 picks a free port and reports it. Beyond loopback, --tls-certificate and"
+        "of a relay, and of a run with --no-job: the address at which relays and runs on other hosts"
+        " read its rows. Port 0 picks a free port and reports it. Beyond loopback, --tls-certificate and"
         " --tls-key are required. Default: none",
     ),
     Setting(

@@ -129,6 +129,15 @@ LOG = (
     gauge("gscope_log_index_bytes", "index_bytes", "Bytes of the index."),
     gauge("gscope_log_budget_bytes", "budget_bytes", "Limit of the bytes of segments."),
 )
+INPUT = (
+    Metric("gscope_input_received_tuples", "received_tuples_total", "Rows received."),
+    Metric("gscope_input_received_bytes", "received_bytes", "Bytes of rows received."),
+    Metric("gscope_input_late_tuples", "late_tuples_total", "Rows that came too late."),
+    Metric("gscope_input_shed_tuples", "shed_tuples_total", "Rows shed before they were read."),
+    Metric("gscope_input_absences", "absences_total", "How often the input was left out."),
+    gauge("gscope_input_held_tuples", "held_tuples", "Rows that are not released."),
+    gauge("gscope_input_lag_seconds", "lag_ns", "Time since its last heartbeat.", _NS),
+)
 REMOTE = (
     gauge("gscope_remote_connections", "connections", "Connections of readers on other hosts."),
 )
@@ -285,6 +294,8 @@ class RunCollector(Collector):
             capture, "unsupported_packets", "Packets that gscope does not decode completely."
         )
         yield _interface_up(capture)
+        yield from _families(INPUT, ("input",), _named(capture, "inputs"))
+        yield _input_up(capture)
         yield from _families(STREAM, ("stream",), _named(capture, "streams"))
         yield from _families(LOG, (), [((), capture["log"])] if capture else [])
         remote = capture.get("remote")
@@ -378,6 +389,15 @@ def _interface_up(capture: Mapping[str, Any]) -> GaugeMetricFamily:
     )
     for each in capture.get("interfaces", ()):
         made.add_metric((each["name"],), each["state"] in ("up", "reading"))
+    return made
+
+
+def _input_up(capture: Mapping[str, Any]) -> GaugeMetricFamily:
+    made = GaugeMetricFamily(
+        "gscope_input_up", "Whether the input sends heartbeats.", labels=("input",)
+    )
+    for each in capture.get("inputs", ()):
+        made.add_metric((each["name"],), each["state"] == "up")
     return made
 
 

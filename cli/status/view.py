@@ -186,12 +186,13 @@ def _since(moment_ns: int | None, now_ns: int) -> int | None:
 def _remote_line(remote: Mapping[str, Any]) -> str:
     """Return where the log is served to other hosts, and what was refused there."""
     text = f"serving at {remote['address']}, {'TLS' if remote['is_encrypted'] else 'without TLS'}: "
-    text += f"{count(remote['connections'])} connections"
+    number = remote["connections"]
+    text += f"{count(number)} connection{'' if number == 1 else 's'}"
     if not remote["consumers"]:
         text += ", no reader has registered yet"
     refused = [
-        f"{count(number)} {reason.replace('_', ' ')}"
-        for reason, number in sorted(remote["refused_total"].items())
+        f"{count(times)} {reason.replace('_', ' ')}"
+        for reason, times in sorted(remote["refused_total"].items())
     ]
     return f"{text}; refused {', '.join(refused)}" if refused else text
 

@@ -12,7 +12,8 @@ GscopeError
  │   ├─ NoDeviceError      there is no such network device; it may come back
  │   └─ NotACaptureError   it can be read, but there is no capture in it
  ├─ StreamError           the stream log or its wire is unusable                exit 1
- │   └─ DisconnectedError  its server is gone; it may come back
+ │   ├─ DisconnectedError  its server is gone; it may come back
+ │   └─ RefusedInputError  a relay and its input do not fit together, and never will
  ├─ UserCodeError         a user's function or aggregate failed                 exit 1
  └─ EngineError           the HFTA job or its Java failed                       exit 1
      └─ JavaGoneError      Java ended; the job can be started again
@@ -160,6 +161,10 @@ class StreamError(GscopeError):
 
 class DisconnectedError(StreamError):
     """The server of the stream log is gone; a daemon that is started again serves the same log."""
+
+
+class RefusedInputError(StreamError):
+    """An input of a relay refuses it, or runs other queries: a restart would not help."""
 
 
 class UserCodeError(GscopeError):

@@ -25,7 +25,7 @@ from gscope.capture.relay.relay_loop import RelayLoop
 from gscope.capture.relay.stream_rows import extents_of
 from gscope.capture.remote.address import LogAddress
 from gscope.capture.settings import RelayInput, RelaySettings
-from gscope.errors import StreamError
+from gscope.errors import RefusedInputError
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program
@@ -264,7 +264,7 @@ def test_an_input_with_other_queries_is_refused_at_first_contact(
     (tmp_path / "c").mkdir()
     sensors["b"] = Sensor(tmp_path / "c", replace(PROGRAM, lftas=(other, PICK)))
     relay = Relay(tmp_path / "relay", paths(sensors))
-    with pytest.raises(StreamError, match=r"runs another flow: there 'partial p0 := sum"):
+    with pytest.raises(RefusedInputError, match=r"runs another flow: there 'partial p0 := sum"):
         relay.join()
 
 

@@ -36,10 +36,13 @@ QUANTITIES = {
         "BYTES",
         "X",
         "[ADDRESS:]PORT",
+        "[NAME=]HOST:PORT",
+        "CONSUMER",
         "EXPRESSION",
         "ID",
     ),
     *("SOURCE", "CLOCK", "WORD"),
+    "HOST:PORT",
 }
 """Values that a user has in mind, and two choices, which click completes: SOURCE and CLOCK."""
 
