@@ -90,9 +90,13 @@ class InputReader:
         """Report, soon, that the relay needs no message below ``cursors``; never blocks."""
         self._acknowledger.put(log, cursors)
 
-    def stop(self, timeout_s: float) -> None:
-        """End reading, after what was to be acknowledged, if the input answers in time."""
-        self._acknowledger.wait(timeout_s)
+    @property
+    def is_settled(self) -> bool:
+        """Whether the input has taken everything that was to be acknowledged."""
+        return self._acknowledger.is_settled
+
+    def stop(self) -> None:
+        """End reading; may be called twice."""
         self._is_stopped.set()
         if self._subscription is not None:
             self._subscription.cancel()
@@ -265,10 +269,11 @@ class _Acknowledger:
             self._wanted = log, {**before, **cursors}
             self._changed.notify_all()
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait until everything is sent, or there is no connection."""
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything was sent, and received."""
         with self._changed:
-            self._changed.wait_for(lambda: self._log is None or not self._is_due(), timeout_s)
+            return self._wanted == self._sent
 
     def stop(self) -> None:
         """End the thread."""
@@ -322,10 +327,10 @@ class _Acknowledger:
                 # The reader notices what is wrong, and the next connection sends it again.
                 is_lost = True
             with self._changed:
-                if self._has(log):
+                if not is_lost:
                     self._sent = wanted
-                    if is_lost:
-                        self._log = None
+                elif self._has(log):
+                    self._log = None
                 self._changed.notify_all()
 
 

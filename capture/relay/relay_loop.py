@@ -128,12 +128,23 @@ class RelayLoop:
             for outlet in self.outlets:
                 while not outlet.has_ended:
                     self._release(outlet, is_last=True)
-            for reader in self.readers.values():
-                reader.stop(LAST_WORDS_S)
+            self._settle(on_turn)
         finally:
             self._is_over = True
             for reader in self.readers.values():
-                reader.stop(0.0)
+                reader.stop()
+
+    def _settle(self, on_turn: Callable[[], None]) -> None:
+        """Acknowledge all that is in the log, if the inputs take it in time.
+
+        An earlier process may have been killed after it had ended the log, but before this.
+        """
+        for outlet in self.outlets:
+            self._acknowledge(outlet, outlet.committed)
+        until_s = time.monotonic() + LAST_WORDS_S
+        while time.monotonic() < until_s and not all(r.is_settled for r in self.readers.values()):
+            self._take_events()
+            on_turn()
 
     def _put(self, event: InputEvent) -> bool:
         while not self._is_over:

@@ -19,6 +19,7 @@ from tests.support.certificates import TOKEN, make_certificate, token_file
 from tests.support.gscope_command import command, descendants, is_alive, wait_for
 from tests.support.requirements import needs
 
+from gscope.capture.log.index import read_index
 from gscope.capture.remote.address import LogAddress, TcpAddress
 from gscope.capture.remote.client import RemoteLog
 from gscope.errors import DisconnectedError
@@ -53,6 +54,7 @@ class Sensor:
     """``gscope run --no-job`` over TLS on a port of its own."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         certificate = make_certificate(folder, "sensor1")
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.place = TcpAddress("127.0.0.1", free.getsockname()[1])
@@ -67,6 +69,11 @@ class Sensor:
 
     def _started(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self._words, stderr=subprocess.PIPE)
+
+    def has_ended_input(self) -> bool:
+        """Whether every stream has ended, in the log's index."""
+        messages = read_index(self._folder / "work" / "run-sensor" / "log").messages
+        return any(isinstance(message, EndOfStream) for message in messages)
 
     def kill_daemon(self) -> None:
         found = [
@@ -144,6 +151,8 @@ def test_a_sensor_that_is_killed_serves_every_row_once(tmp_path: Path, sender: S
     sensor.kill_supervisor()
     reader.read(ROWS_BETWEEN_KILLS)
     sensor.process.send_signal(signal.SIGTERM)
+    wait_for(sensor.has_ended_input, "the end of the input")
+    sensor.kill_daemon()  # the daemon now only serves
     reader.read(None)
     _, error = sensor.process.communicate(timeout=60)
     assert sensor.process.returncode == 128 + signal.SIGTERM, error.decode()

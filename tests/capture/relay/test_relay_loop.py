@@ -21,6 +21,7 @@ from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.log.server import LogServer
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.capture.relay.held_rows import Shelf
+from gscope.capture.relay.input_reader import InputReader
 from gscope.capture.relay.relay_loop import RelayLoop
 from gscope.capture.relay.stream_rows import extents_of
 from gscope.capture.remote.address import LogAddress
@@ -313,6 +314,22 @@ def test_a_stop_closes_epochs_that_are_not_complete(
     relay.stopped.request()
     relay.join()
     assert logged(relay.folder, FLOW) in ([flow(3, b"x", 2)], [flow(3, b"x", 4)])
+
+
+def test_acknowledgements_that_a_kill_at_the_end_lost_are_sent_by_the_next_process(
+    tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(InputReader, "acknowledge", lambda *_: None)
+        relay = Relay(tmp_path / "relay", paths(sensors))
+        for sensor in sensors.values():
+            sensor.write(FLOW, flow(1, b"x", 1))
+            sensor.end()
+        relay.join()
+    assert not any(sensor.log.wait_acknowledged(0) for sensor in sensors.values())
+    Relay(tmp_path / "relay", paths(sensors)).join()
+    assert all(sensor.log.wait_acknowledged(0) for sensor in sensors.values())
+    assert logged(relay.folder, FLOW) == [flow(1, b"x", 2)]
 
 
 def test_rows_beyond_the_limit_of_held_rows_do_not_stop_the_input_that_is_awaited(
