@@ -70,7 +70,11 @@ def test_help_of_a_command_names_its_options_and_their_variables(name: str) -> N
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name != "help":
+        if (
+            isinstance(parameter, click.Option)
+            and parameter.name != "help"
+            and not parameter.hidden
+        ):
             assert parameter.opts[-1] in result.output
             assert str(parameter.envvar).startswith("GSCOPE_")
 
