@@ -40,7 +40,7 @@ from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import SLICE, WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from gscope.engine.watermarks.bounds import Bound, Span
     from gscope.queries.expressions.expressions import Expression
@@ -238,17 +238,17 @@ class WindowOperator(EpochOperator):
 
     def _edges_of(self, answered: Span) -> dict[str, Span]:
         """Return the spans of the columns of windows, from a first window to a last one."""
-        window, unit = self.window_node.window, self.window_node.unit_ns or 1
-        columns = {WINDOW_START: window.start, WINDOW_END: window.end}
+        first, last = answered
         return {
-            name: (_edge(edge, answered[0], unit), _edge(edge, answered[1], unit))
-            for name, edge in columns.items()
+            name: (self._edge(name, first), self._edge(name, last))
+            for name in (WINDOW_START, WINDOW_END)
         }
 
-
-def _edge(edge: Callable[[int], int], window: Bound, unit: int) -> Bound:
-    """Return an edge of a window in the unit of its column; infinite as ``window`` is."""
-    return edge(math.floor(window)) * unit if math.isfinite(window) else window
+    def _edge(self, name: str, window: Bound) -> Bound:
+        """Return an edge of a window in the unit of its column; infinite as ``window`` is."""
+        if not math.isfinite(window):
+            return window
+        return self.window_node.edge(name, math.floor(window))
 
 
 def bookkeeping(node: WindowNode) -> WindowOperator:

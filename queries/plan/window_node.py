@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Column, NamedExpression
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 from gscope.queries.plan.windows.numbered import NumberedWindows
 from gscope.queries.plan.windows.slicing import EVERY_TIME
@@ -93,6 +94,18 @@ class WindowNode:
             return self.slices.number
         assert self.on is not None
         return self.on
+
+    def edge(self, name: str, window: int) -> int:
+        """Return an edge of a window in the unit of its column, at most the ends of 64 bits.
+
+        Packets are that far from 1970 only in the year 2262; see ``windows/clamp.py`` for others.
+
+        Args:
+            name: ``WINDOW_START`` or ``WINDOW_END``.
+            window: the number of the window.
+        """
+        edge = self.window.start if name == WINDOW_START else self.window.end
+        return min(max(edge(window) * (self.unit_ns or 1), MIN_INT), MAX_INT)
 
     @property
     def windows(self) -> NumberedWindows:

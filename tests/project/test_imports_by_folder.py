@@ -39,7 +39,7 @@ queries/catalog/user_functions: queries queries/expressions queries/catalog/scal
 queries/catalog/ordering: queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/user_functions
 queries/library: queries queries/gsql
-queries/plan/windows: queries/expressions queries/catalog
+queries/plan/windows: queries queries/expressions queries/catalog
 queries/plan: queries queries/gsql queries/expressions queries/run_folder queries/catalog/scalar
     queries/catalog queries/catalog/aggregate queries/catalog/user_functions queries/plan/windows
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog

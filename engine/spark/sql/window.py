@@ -18,6 +18,7 @@ from gscope.engine.spark.sql.inputs import Sources
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 from gscope.queries.plan.windows.window import SlidingWindow
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _FIRST, _LAST, _WINDOW = "$first", "$last", "$window"
 _REST, _BEFORE = "$rest", "$before"
+_LEAST = f"({MIN_INT + 1}L - 1L)"
+"""Spark reads no literal of the least integer."""
 
 
 def lower(node: WindowNode, sources: Sources) -> str:
@@ -110,9 +113,18 @@ def _repeated(
 
 def _edged(node: WindowNode, start: str, end: str, rows: str) -> str:
     """Return ``rows`` with the columns of the window."""
-    unit = "" if node.unit_ns in (None, 1) else f" * {node.unit_ns}L"
-    edges = f"{start}{unit} AS {quote(WINDOW_START)}, {end}{unit} AS {quote(WINDOW_END)}"
+    if node.unit_ns not in (None, 1):
+        start, end = (_in_ns(edge, node.unit_ns) for edge in (start, end))
+    edges = f"{start} AS {quote(WINDOW_START)}, {end} AS {quote(WINDOW_END)}"
     return f"SELECT *, {edges} FROM ({rows})"
+
+
+def _in_ns(edge: str, unit_ns: int) -> str:
+    """Return an edge in nanoseconds, at most the ends of 64 bits."""
+    least, greatest = -(-MIN_INT // unit_ns), MAX_INT // unit_ns
+    product = f"{edge} * {unit_ns}L"
+    ends = f"WHEN {edge} < {least}L THEN {_LEAST} WHEN {edge} > {greatest}L THEN {MAX_INT}L"
+    return f"CASE {ends} ELSE {product} END"
 
 
 def _quotient(time: Expression, shift: int, period: int) -> str:

@@ -252,8 +252,6 @@ class _WindowRows:
     def _edge(self, name: str) -> pa.Array:
         """Return an edge of the window of each row; windows ascend."""
         node = self.plan.node
-        edge = node.window.start if name == WINDOW_START else node.window.end
         windows, rows = np.unique(self.windows, return_inverse=True)
-        unit = node.unit_ns or 1
-        edges = np.array([edge(window) * unit for window in windows.tolist()], np.int64)
+        edges = np.array([node.edge(name, window) for window in windows.tolist()], np.int64)
         return pa.array(edges[rows])

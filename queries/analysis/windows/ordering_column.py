@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from gscope.errors import TemporalError
 from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.catalog.scalar.clock_units import SECOND_NS, clock_unit
-from gscope.queries.expressions.expressions import Column, Literal, PacketField
+from gscope.queries.catalog.scalar.orders import declared_ordering
+from gscope.queries.expressions.expressions import Call, Column, Literal, PacketField
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan.logical import Scan
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_TIME, WRITTEN
@@ -36,6 +37,7 @@ class OrderingColumn:
             else None.
         bare_ns: likewise: the nanoseconds that a number without a unit counts.
         reach: its greatest value in these decades, 0 if it is unknown; see ``Ordering``.
+        is_clock: whether its values follow from the clock of packets, not from their contents.
     """
 
     name: str
@@ -43,6 +45,7 @@ class OrderingColumn:
     unit_ns: int | None
     bare_ns: int | None
     reach: int
+    is_clock: bool
 
 
 def ordering_column(source: Source, written: nodes.Window) -> OrderingColumn:
@@ -91,7 +94,7 @@ def _of_packets(source: Source, written: nodes.Window) -> OrderingColumn:
     on = PacketField("time_ns", GsqlType.INT, is_nullable=False)
     reach = source.ordering(on).reach
     if written.on is None:
-        return OrderingColumn("time", on, 1, SECOND_NS, reach)
+        return OrderingColumn("time", on, 1, SECOND_NS, reach, is_clock=True)
     found = source.resolve(written.on)
     name = ".".join(written.on.parts)
     bare_ns = _PACKET_TIMES.get(found.name) if isinstance(found, PacketField) else None
@@ -102,7 +105,7 @@ def _of_packets(source: Source, written: nodes.Window) -> OrderingColumn:
             f"SELECT increasing({name}) AS n, …, and write the window over its result"
         )
         raise TemporalError(message, position=written.on.position, remedy=remedy)
-    return OrderingColumn(name, on, 1, bare_ns, reach)
+    return OrderingColumn(name, on, 1, bare_ns, reach, is_clock=True)
 
 
 def _named(source: Source, name: nodes.Name) -> OrderingColumn:
@@ -140,9 +143,19 @@ def _of_result(source: Source, schema: ColumnSchema) -> OrderingColumn:
     """Return a column of a query's result."""
     column = Column(schema.name, schema.type, schema.is_nullable)
     reach = schema.ordering.reach
+    origin = source.origin(column)
+    unit = clock_unit(origin, lambda _: None)
+    is_clock = unit is not None and not _is_declared(origin)
     if column.type is GsqlType.TIMESTAMP:
         on = apply("ts_to_int", column)
-        return OrderingColumn(schema.name, on, 1, SECOND_NS, reach)
-    unit = clock_unit(source.origin(column), lambda _: None)
+        return OrderingColumn(schema.name, on, 1, SECOND_NS, reach, is_clock)
     unit_ns = None if unit is None else unit.unit_ns
-    return OrderingColumn(schema.name, column, unit_ns, unit_ns, reach)
+    return OrderingColumn(schema.name, column, unit_ns, unit_ns, reach, is_clock)
+
+
+def _is_declared(expression: Expression) -> bool:
+    """Return whether a query declares the ordering of a part of ``expression``."""
+    if not isinstance(expression, Call):
+        return False
+    is_own = declared_ordering(expression) is not None
+    return is_own or any(map(_is_declared, expression.arguments))

@@ -23,6 +23,7 @@ from gscope.queries.expressions.types import Direction, GsqlType, Ordering
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.node import walk
 from gscope.queries.plan.logical import Filter, GroupBy, Project, WindowGroupBy
+from gscope.queries.plan.windows.clamp import clamped
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START, WINDOW_TIME, WRITTEN
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
@@ -161,6 +162,8 @@ def open_window(written: nodes.Window, source: Source, substitutes: Substitutes)
     on = column.expression
     seconds = _in_seconds(window) if isinstance(on, PacketField) else None
     if seconds is None:
+        if not column.is_clock:
+            on = clamped(on, window)
         return WindowInput(window, on, column.unit_ns, column.reach, source.qualifiers)
     on = PacketField("time", GsqlType.INT, is_nullable=False)
     return WindowInput(seconds, on, SECOND_NS, source.ordering(on).reach, source.qualifiers)

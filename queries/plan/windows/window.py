@@ -50,6 +50,11 @@ class SlidingWindow:
         return self.range
 
     @property
+    def farthest(self) -> int:
+        """The farthest that an edge of the next window, or of one that holds it, is from a time."""
+        return max(self.range, self.slide)
+
+    @property
     def kept(self) -> int:
         """The longest time before the end of a window at which the next window may begin."""
         return max(0, self.range - self.slide)
@@ -115,6 +120,11 @@ class RepeatedSlices:
     def longest(self) -> int:
         """The length of the longest window."""
         return max(self.lengths)
+
+    @property
+    def farthest(self) -> int:
+        """The farthest that an edge of a window in the same turn is from a time."""
+        return self.period
 
     @property
     def kept(self) -> int:

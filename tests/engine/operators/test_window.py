@@ -14,6 +14,7 @@ from gscope.engine.steps.needed_bounds import needed_promises
 from gscope.engine.storage.parquet_files import State, WrittenFile
 from gscope.engine.watermarks.event_time import EventTimes
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 from gscope.queries.streams.messages import Extent
@@ -178,6 +179,47 @@ def test_the_time_of_a_watermark_is_the_beginning_of_a_slice(unit: int | None) -
     assert [times.of("w", n) for n in (2, 3, 4)] == [15 * SECOND, 27 * SECOND, 30 * SECOND]
     # A reader of windows that counts time in the end of windows is as far as the clock.
     assert times.of("rows", 60 * SECOND) == (None if unit is None else 60 * SECOND)
+
+
+@pytest.mark.parametrize("total", ["count(*)", "sum(id*1.0)"])
+@pytest.mark.parametrize(
+    ("lengths", "first", "last"),
+    [
+        ("RANGE 100 SLIDE 33", MAX_INT - 5, MAX_INT),
+        ("RANGE 4611686018427387904", MAX_INT - 5, MAX_INT),
+        ("RANGE 9 SLIDE 4611686018427387904", MIN_INT, MIN_INT + 5),
+        ("SLICES 7, 3", MIN_INT, MAX_INT),
+    ],
+)
+def test_no_window_leaves_64_bits(total: str, lengths: str, first: int, last: int) -> None:
+    text = (
+        f"SELECT window_start, window_end, {total} AS n "
+        f"FROM (SELECT increasing(id) AS n, id FROM IPV4) t [{lengths}]"
+    )
+    compiled = compile_queries([QueryText(text, "q.gsql")], CompileContext(("a",))).program
+    query = Driven(compiled, "n")
+    query.batch(0, first, last)
+    query.beat(last)
+    query.batch(0, last, last)
+    works = query.released()
+    query.end(0)
+    works += query.released()
+    assert [b for work in works for b in batches(work)]
+    edges: list[float] = [x for w in works for e in w.extents for x in (e.least, e.greatest)]
+    edges += [bound for w in works for bound in (w.low, w.high) if math.isfinite(bound)]
+    assert edges
+    assert all(MIN_INT <= edge <= MAX_INT for edge in edges)
+
+
+def test_a_window_of_packets_ends_with_64_bits_of_nanoseconds() -> None:
+    query = Driven(windowed(SlidingWindow(60, 20), unit_ns=SECOND), SLICE)
+    last = MAX_INT // SECOND // 20
+    query.batch(0, last, last)
+    query.end(0, 1)
+    (work,) = query.released()
+    (start, end) = work.extents
+    assert end == Extent("window_end", MAX_INT, MAX_INT)
+    assert MAX_INT - 60 * SECOND < start.least <= start.greatest < MAX_INT
 
 
 def test_windows_along_seconds_end_in_nanoseconds() -> None:

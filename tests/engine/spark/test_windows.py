@@ -17,6 +17,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import INCREASING, GsqlType
+from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.plan.program import (
     Aggregate,
     Program,
@@ -24,6 +25,7 @@ from gscope.queries.plan.program import (
     StreamInput,
 )
 from gscope.queries.plan.window_node import WindowNode
+from gscope.queries.plan.windows.clamp import clamped, limits
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
@@ -53,11 +55,16 @@ POSITIVE = call("gt", column("v", 0), Literal(1, INT))
 
 @dataclass(frozen=True)
 class Case:
-    """A window over the packets' rows, or over the answers of another case."""
+    """A window over the packets' rows, or over the answers of another case.
+
+    Attributes:
+        ahead: what is added to the times of rows.
+    """
 
     window: Window
     over: str | None = None
     predicate: Expression | None = None
+    ahead: int = 0
 
     def node(self, name: str) -> WindowNode:
         def of(column: str) -> Column:
@@ -71,7 +78,7 @@ class Case:
             input=StreamInput("left") if self.over is None else QueryInput(self.over),
             predicate=self.predicate,
             window=self.window,
-            on=of(time),
+            on=clamped(call("add_int", of(time), Literal(self.ahead, INT)), self.window),
             unit_ns=None,
             slices=None,
             keys=(NamedExpression("k", of("k")),),
@@ -92,8 +99,11 @@ class Case:
         for time, key, value in rows:
             assert time is not None
             assert value is not None
+            least, greatest = limits(self.window)
+            time = max(least, min(time + self.ahead, greatest))
+            near = self.window.first_ending_after(time)
             if self.predicate is None or value > 1:
-                for at in range(-10, 200):
+                for at in range(near - 60, near + 60):
                     if self.window.start(at) <= time < self.window.end(at):
                         groups[at, key].append(value)
         return [
@@ -109,6 +119,9 @@ CASES = {
     "long": Case(SlidingWindow(100, 3)),
     "slices": Case(RepeatedSlices((2, 5, 1))),
     "twice": Case(SlidingWindow(23, 9), over="overlapping"),
+    "late": Case(SlidingWindow(70, 30), ahead=MAX_INT - 500),
+    "early": Case(SlidingWindow(3, 40), ahead=MIN_INT),
+    "late slices": Case(RepeatedSlices((20, 50, 10)), ahead=MAX_INT - 500),
 }
 
 

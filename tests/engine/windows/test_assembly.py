@@ -17,6 +17,7 @@ from gscope.engine.windows.timeline import Timeline
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Partial
+from gscope.queries.plan.windows.clamp import limits
 from gscope.queries.plan.windows.slicing import Slicing
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow, Window
 
@@ -179,9 +180,13 @@ def test_windows_equal_plain_loops(seed: int, tmp_path: Path) -> None:
     slicing = Slicing.of([window, *others])
     if isinstance(window, SlidingWindow) and chosen.random() < 0.2:
         slicing = Slicing.paned([window])
+    least, greatest = limits(window)
     time, rows = chosen.choice([-50, 0, 1_000_000_007]), []
+    if not others and chosen.random() < 0.4:
+        time = chosen.choice([least, greatest - 200])
     for _ in range(chosen.choice([0, 1, 60, 150])):
         time += chosen.choice([0, 0, 1, 2, 5, chosen.choice([3, 90, 10**12])])
+        time = min(time, greatest)
         rows.append(random_row(chosen, time, chosen.choice([1, 4])))
     steps = Steps(window, slicing, tmp_path)
     done, clock = 0, rows[0]["t"] if rows else 0

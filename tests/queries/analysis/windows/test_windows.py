@@ -46,7 +46,7 @@ def window_of(query: LogicalQuery) -> WindowGroupBy:
 def leaf_of(node: WindowGroupBy) -> str:
     on = node.on
     while hasattr(on, "arguments"):
-        (on,) = on.arguments
+        on, *_ = on.arguments
     assert hasattr(on, "name")
     return str(on.name)
 
