@@ -20,14 +20,14 @@ class Certificate:
     key: Path
 
 
-def make_certificate(folder: Path, name: str) -> Certificate:
-    """Return a new certificate for ``name`` and 127.0.0.1, valid for a day."""
+def make_certificate(folder: Path, name: str, address: str = "127.0.0.1") -> Certificate:
+    """Return a new certificate for ``name`` and ``address``, valid for a day."""
     made = Certificate(folder / f"{name}.crt", folder / f"{name}.key")
     subprocess.run(
         [
             *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"),
             *("ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", f"/CN={name}"),
-            *("-addext", f"subjectAltName=DNS:{name},IP:127.0.0.1"),
+            *("-addext", f"subjectAltName=DNS:{name},IP:{address}"),
             *("-keyout", str(made.key), "-out", str(made.certificate)),
         ],
         check=True,
