@@ -44,7 +44,8 @@ class EpochOperator:
     in exactly one step; a backlog is released in pieces, at least one epoch each. It retains
     batches with rows at or above the new watermark and forgets all others. Rows that arrive below
     the watermark are late: they are counted and in no answer. ``watermark`` and ``released`` never
-    fall.
+    fall. Columns of the output besides the epoch are promised as the unread rows allow, among them
+    rows of the same step that wait.
 
     Attributes:
         outputs: the output columns, over the columns of the sides (``Column.input`` names the
@@ -97,6 +98,8 @@ class EpochOperator:
             replace(side.take_fresh(each, fresh, low, high), late=tuple(each_late))
             for side, each, each_late in zip(self.sides, taken, late, strict=True)
         )
+        for side, each in zip(self.sides, inputs, strict=True):
+            side.note_carried(each.carries, fresh)
         known = _read_spans(inputs, fresh, low, high)
         extents = extents_of(self._temporal_outputs(), self._through_keys_span(known))
         return Work(

@@ -171,6 +171,9 @@ class Steps:
 
     def on_evaluated(self, evaluation: Evaluation) -> None:
         """Record the results of a step; call this before the ``snapshot`` of its commit."""
+        for operator in self.operators.values():
+            for side in operator.sides:
+                side.note_carried((), {})
         for carry in evaluation.carries:
             side = self.operators[carry.reader].sides[carry.side]
             port = side.ports[carry.batch.stream]

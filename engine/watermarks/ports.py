@@ -42,6 +42,8 @@ class Port:
             rows.
         late_below: by sequence number, for each pending batch that arrived with late rows, the
             value below which its rows are late: they are in no answer.
+        carried: the extents of the rows of this step that wait for a later one, None without any.
+            They are a pending batch once the step is evaluated.
         has_ended: whether the source sends no more batches.
         is_repeating: whether the log has redelivered batches that were judged before a restart.
     """
@@ -54,6 +56,7 @@ class Port:
     last_judged_sequence: int = -1
     partially_read: frozenset[int] = frozenset()
     late_below: dict[int, Bound] = field(default_factory=dict)
+    carried: tuple[Extent, ...] | None = None
     has_ended: bool = False
     is_repeating: bool = False
 
@@ -101,8 +104,11 @@ class Port:
 
     def bound_unread(self, expression: Expression) -> Bound:
         """Return the bound of a monotone expression over all unread rows, arrived or not."""
-        waiting = (batch_span(batch, expression)[0] for batch in self.pending)
-        return min([self.bound(expression), *waiting])
+        waiting = [batch.extents for batch in self.pending]
+        if self.carried is not None:
+            waiting.append(self.carried)
+        leasts = (extents_span(extents, expression)[0] for extents in waiting)
+        return min([self.bound(expression), *leasts])
 
     def new_batches(self) -> list[Batch]:
         """Return the pending batches that were not yet checked for late rows, newest first."""

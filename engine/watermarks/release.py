@@ -26,7 +26,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.streams.messages import Batch, Extent
@@ -216,6 +216,16 @@ class Side:
             carries=tuple(name for name, span in spans.items() if span[1] >= high + first),
             overdue=tuple(name for name, span in spans.items() if span[0] < low + last),
         )
+
+    def note_carried(
+        self, carries: Collection[str], fresh: Mapping[str, tuple[Extent, ...]]
+    ) -> None:
+        """Note which upstream queries give rows in this step that wait for a later one.
+
+        Until the step is evaluated, the extents of these rows are all that is known of them.
+        """
+        for name, port in self.ports.items():
+            port.carried = fresh[name] if name in carries else None
 
     def take_late(self, low: Bound) -> list[tuple[str, Batch]]:
         """Return the batches, new since the last call, with rows of epochs below ``low``.
