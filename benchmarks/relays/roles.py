@@ -14,7 +14,7 @@ from tests.support.certificates import Certificate, make_certificate, token_file
 from tests.support.gscope_command import command, descendants, is_alive, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from benchmarks.relays.hosts import Hosts
@@ -105,7 +105,7 @@ class Tree:
     def __init__(
         self,
         place: Place,
-        relays: dict[str, tuple[str, ...]],
+        relays: Mapping[str, tuple[str, ...]],
         sensor: Callable[[str], tuple[str, ...]],
     ) -> None:
         self.place = place

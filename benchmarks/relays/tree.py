@@ -109,7 +109,7 @@ def run_tree(
     words = dict(zip(SENSORS, sources, strict=True))
     tree = Tree(
         Place(hosts, folder, ("-e", QUERIES)),
-        dict(relays),
+        relays,
         lambda name: ("replay", *words[name]),
     )
     try:
@@ -144,7 +144,8 @@ def measure(folder: Path, load: Load, speed: float) -> list[Level]:
     expected = answers(one)
     sources = [(each, "--speed", str(speed)) for each in named]
     rows = []
-    for name, relays in (("direct", {}), ("tree", RELAYS)):
+    ways: dict[str, Mapping[str, tuple[str, ...]]] = {"direct": {}, "tree": RELAYS}
+    for name, relays in ways.items():
         with Hosts(NAMES) as hosts:
             found, levels = run_tree(hosts, folder / name, relays, sources)
         for result in RESULTS:
