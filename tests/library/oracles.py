@@ -99,8 +99,8 @@ ORACLES: dict[str, Oracle] = {
     "top_ports": Oracle(oracles_ip.top_ports, "target ports, lengths"),
     "top_receivers": Oracle(oracles_ip.top_receivers, "target addresses, lengths"),
     "top_talkers": Oracle(oracles_ip.top_talkers, "source addresses, lengths"),
-    "top_talkers_last_hour": Oracle(
-        oracles_windows.top_talkers_last_hour, "times, source addresses, lengths"
+    "talkers_last_hour": Oracle(
+        oracles_windows.talkers_last_hour, "times, source addresses, lengths"
     ),
     "traffic_matrix": Oracle(oracles_ip.traffic_matrix, "addresses, lengths"),
     "ttl_changes": Oracle(oracles_ip.ttl_changes, "time to live and hop limit"),
@@ -119,7 +119,13 @@ FIELDS: dict[str, Oracle] = {
             **dict.fromkeys(
                 (
                     f"what {query} finds"
-                    for query in ("heavy_hitters", "packet_sizes", "top_receivers", "top_talkers")
+                    for query in (
+                        "heavy_hitters",
+                        "packet_sizes",
+                        "talkers_last_hour",
+                        "top_receivers",
+                        "top_talkers",
+                    )
                 ),
                 "zeros at port 53, of which tshark shows some fields",
             ),

@@ -53,7 +53,7 @@ def recent_host_scan(packets: Sequence[Packet]) -> Iterator[Values]:
                 yield half_minute, *key, len(hosts), len(group)
 
 
-def top_talkers_last_hour(packets: Sequence[Packet]) -> Iterator[Values]:
+def talkers_last_hour(packets: Sequence[Packet]) -> Iterator[Values]:
     for minute, groups in windows(with_ip(packets), 3600, 60, lambda p: (p.source,)):
         rows = [(str(*key), len(group), size(group)) for key, group in groups.items()]
         for row in sorted(rows, key=lambda row: (-row[2], _address(row[0])))[:20]:

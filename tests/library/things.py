@@ -283,7 +283,7 @@ THINGS: dict[str, Thing] = {
         [row(MINUTE, ANN, 2, 1042)],
         NO_IP,
     ),
-    "top_talkers_last_hour": Thing(
+    "talkers_last_hour": Thing(
         [(1, frame(IP(src=ANN, dst=WEB) / UDP() / bytes(958))), (2, UDP_28.copy())],
         [row(start(60, n), ANN, 2, 1042) for n in range(1, 61)],
         NO_IP,
