@@ -232,18 +232,23 @@ def _flush(plan: Aggregation) -> Iterable[str]:
 
 
 def _slow_flush(plan: Aggregation) -> Iterable[str]:
-    """Yield code that flushes a few buckets of older epochs, so that an epoch's end is no burst."""
+    """Yield code that flushes a few buckets of older epochs, so that an epoch's end is no burst.
+
+    The packets of this batch are not folded yet: groups of their epochs stay. When room runs out
+    for a batch, it is processed again, and ``NEWEST`` is its last epoch already.
+    """
     end = f"{len(plan.tables)} * s[{LftaState.BUCKETS}]"
     yield f"    cursor = s[{LftaState.CURSOR}]"
     yield f"    if cursor < {end}:"
     yield f"        buckets = s[{LftaState.BUCKETS}]"
+    yield f"        last = (min(s[{LftaState.NEWEST}], low) if m != 0 else s[{LftaState.NEWEST}]) - 1"
     for n, table in enumerate(plan.tables):
         word = "if" if n == 0 else "elif"
         begin = f" - {n} * buckets" if n else ""
         yield f"        {word} cursor < {n + 1} * buckets:"
         yield f"            bucket = cursor{begin}"
         yield f"            stop = min(bucket + s[{LftaState.SLOW}], buckets)"
-        yield f"            reached = sweep_{table.name}(s, bucket, stop, s[{LftaState.NEWEST}] - 1)"
+        yield f"            reached = sweep_{table.name}(s, bucket, stop, last)"
         yield f"            cursor = reached + {n} * buckets"
         yield "            if reached < stop:"
         yield f"                s[{LftaState.CURSOR}] = cursor"

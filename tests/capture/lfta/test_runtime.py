@@ -123,6 +123,13 @@ def test_rows_of_a_new_epoch_get_a_buffer_of_their_own() -> None:
     assert all(least == greatest for least, greatest in epochs)
 
 
+def test_a_batch_for_which_room_ran_out_flushes_no_group_that_it_continues() -> None:
+    settings = LftaSettings(batch_rows=128)
+    rows, engine = run(compiled(settings), [web("a")], [block_of(packets(3000))])
+    assert engine.lfta_counters("a").out_tuples > settings.batch_rows
+    assert sorted(row["tb"] for row in rows["a"]) == list(range(300))
+
+
 def test_columns_become_arrow_arrays_of_their_types() -> None:
     batches: list[pa.RecordBatch] = []
 
