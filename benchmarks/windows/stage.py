@@ -66,10 +66,3 @@ def run(capture: Path, compiled: Program) -> Stage:
     tuples = sum(each.rows for each in read_log(folder) if isinstance(each, Batch))
     shutil.rmtree(folder)
     return Stage(tuples, cpu_s)
-
-
-def emitted(
-    capture: Path, windows: Sequence[tuple[int, int]], way: str, *, is_grouped: bool
-) -> int:
-    """Return the tuples that the LFTAs of a set emit."""
-    return run(capture, program(windows, way, is_grouped=is_grouped)).tuples
