@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gscope.capture.remote.request_bound import RequestBound
+from gscope.queries.run_folder.socket_address import SocketAddress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,11 +61,14 @@ class Forwarder:
         listener: the listening socket, which the caller closes after ``stop``.
         server: the path of the unix socket of the server.
         readers: notes who connects, and knows who has presented a token.
+
+    Raises:
+        StreamError: the folder of ``server`` cannot be opened.
     """
 
     def __init__(self, listener: Listener, server: Path, readers: Readers) -> None:
         self._listener = listener
-        self._server = str(server)
+        self._server = SocketAddress(server)
         self._readers = readers
         self._hosts: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -81,6 +85,7 @@ class Forwarder:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._accepting.cancel)
         self._thread.join()
+        self._server.close()
 
     def _run(self) -> None:
         try:
@@ -138,7 +143,8 @@ class Forwarder:
             self._readers.on_connected(name, peer)
             await self._forward(name, (peer_reader, peer_writer), (reader, writer))
         except OSError:
-            pass
+            if not name:
+                self._readers.on_refused("unserved_connections")
         finally:
             peer_writer.transport.abort()
             self._readers.on_disconnected(name)
@@ -166,7 +172,7 @@ class Forwarder:
             # The kernel chooses a free name, by which requests are attributed to this connection.
             dialled.bind("")
             name = dialled.getsockname()[1:].decode()
-            await self._loop.sock_connect(dialled, self._server)
+            await self._loop.sock_connect(dialled, self._server.path)
             reader, writer = await asyncio.open_unix_connection(sock=dialled, limit=_CHUNK_BYTES)
         except BaseException:
             dialled.close()

@@ -25,6 +25,10 @@ class SocketAddress:
     A path that is too long for the kernel, or has characters with a meaning in addresses, is
     reached through an open descriptor of its folder.
 
+    Attributes:
+        path: the path by which this process reaches the socket.
+        location: the same as an address of Flight.
+
     Raises:
         StreamError: the folder cannot be opened.
     """
@@ -39,6 +43,7 @@ class SocketAddress:
                 message = f"cannot open the folder {path.parent}: {os_reason(error)}"
                 raise StreamError(message) from error
             reachable = f"/proc/self/fd/{self._descriptor}/{path.name}"
+        self.path = reachable
         self.location = f"grpc+unix://{reachable}"
 
     def close(self) -> None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import itertools
-import os
 import random
 import re
-import signal
 import socket
 import subprocess
 from collections import Counter
@@ -16,8 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip
 from tests.faults.faulty_run import Sender, number_of
+from tests.faults.role import Role
 from tests.support.certificates import make_certificate, token_file
-from tests.support.gscope_command import command, descendants, is_alive, run, wait_for
+from tests.support.gscope_command import command, run, wait_for
 from tests.support.requirements import needs
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ pytestmark = [pytest.mark.live, pytest.mark.slow, needs("openssl")]
 
 PACKETS = "DEFINE { query_name packets; } SELECT time, srcIP FROM UDP"
 ROWS_BETWEEN_KILLS = 200
-DAEMON = "gscope.capture.daemon"
 
 
 @pytest.fixture
@@ -43,43 +41,6 @@ def sender() -> Iterator[Sender]:
     made = Sender()
     yield made
     made.stop()
-
-
-class Role:
-    """One command, which is started again when its supervisor is killed."""
-
-    def __init__(self, folder: Path, name: str, words: list[str | Path]) -> None:
-        self.name = name
-        self._words = command(
-            *words,
-            *("--run", name, "--work-dir", folder / f"work-{name}", "--token-file"),
-            *(folder / "token", "--failure-timeout", "60s"),
-        )
-        self.process = self._started()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self._words, stderr=subprocess.PIPE)
-
-    def daemons(self) -> list[int]:
-        return [p for p, line in descendants(self.process.pid).items() if DAEMON in line]
-
-    def kill_daemon(self) -> None:
-        (pid,) = wait_for(self.daemons, "a daemon")
-        os.kill(pid, signal.SIGKILL)
-
-    def kill_supervisor(self) -> None:
-        children = descendants(self.process.pid)
-        self.process.kill()
-        self.process.communicate()
-        wait_for(lambda: not any(map(is_alive, children)), "the end of the daemon")
-        self.process = self._started()
-
-    def stop(self) -> None:
-        self.process.send_signal(signal.SIGTERM)
-
-    def end(self) -> str:
-        _, error = self.process.communicate(timeout=120)
-        return error.decode()
 
 
 class Tree:
@@ -128,11 +89,20 @@ class Tree:
 
     def await_answers(self, rows: int) -> None:
         wanted = len(self.answers()) + rows
-        wait_for(lambda: len(self.answers()) >= wanted, f"{rows} more rows")
+
+        def have_come() -> bool:
+            for role in self.roles:
+                role.ensure_alive()
+            return len(self.answers()) >= wanted
+
+        try:
+            wait_for(have_come, f"{rows} more rows")
+        except AssertionError as error:
+            raise AssertionError({role.name: role.reported for role in self.roles}) from error
 
     def close(self) -> None:
         for role in self.roles:
-            role.process.kill()
+            role.close()
 
 
 def _free_port() -> int:
@@ -164,9 +134,11 @@ def test_processes_that_are_killed_lose_and_repeat_no_row(
         sender.stop()
         for sensor in tree.sensors:
             sensor.stop()
-        said = {role.name: role.end() for role in tree.roles}
+        for role in tree.roles:
+            role.end()
     finally:
         tree.close()
+    said = {role.name: role.reported for role in tree.roles}
     served = [re.search(r"([\d,]+) rows served", said[name]) for name in ("a", "b")]
     logged = sum(int(match[1].replace(",", "")) for match in served if match)
     numbers = Counter(tree.answers())
@@ -214,6 +186,7 @@ def test_a_tree_gives_the_groups_of_one_run(tmp_path: Path) -> None:
     finally:
         for process in processes:
             process.kill()
+            process.wait()
     one = run("replay", *inputs, "-e", query, "-o", "csv", "--work-dir", tmp_path / "one")
     assert tree.returncode == one.returncode == 0, tree.stderr
     assert sorted(tree.stdout.splitlines()) == sorted(one.stdout.splitlines())

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import os
 import signal
 import socket
-import subprocess
 import time
 from collections import Counter
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip
 from tests.faults.faulty_run import Sender, number_of
+from tests.faults.role import Role
 from tests.support.certificates import TOKEN, make_certificate, token_file
-from tests.support.gscope_command import command, descendants, is_alive, wait_for
+from tests.support.gscope_command import PATIENCE_S, wait_for
 from tests.support.requirements import needs
 
 from gscope.capture.log.index import read_index
@@ -36,7 +34,7 @@ PACKETS = "DEFINE { query_name packets; } SELECT time, srcIP FROM UDP"
 ROWS_BETWEEN_KILLS = 300
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def network() -> Iterator[None]:
     with own_network():
         run_ip("link", "set", "lo", "up")
@@ -50,52 +48,46 @@ def sender() -> Iterator[Sender]:
     made.stop()
 
 
-class Sensor:
+class Sensor(Role):
     """``gscope run --no-job`` over TLS on a port of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         certificate = make_certificate(folder, "sensor1")
+        token_file(folder)
         with socket.create_server(("127.0.0.1", 0)) as free:
-            self.place = TcpAddress("127.0.0.1", free.getsockname()[1])
-        self.address = LogAddress(self.place, TOKEN, certificate.certificate.read_bytes())
-        self._words = command(
-            *("run", "--run", "sensor", "-i", f"main={DEVICE}", "-e", PACKETS, "--no-job"),
-            *("--listen", str(self.place), "--token-file", token_file(folder)),
-            *("--tls-certificate", certificate.certificate, "--tls-key", certificate.key),
-            *("--work-dir", folder / "work", "--failure-timeout", "60s"),
+            place = TcpAddress("127.0.0.1", free.getsockname()[1])
+        self.address = LogAddress(place, TOKEN, certificate.certificate.read_bytes())
+        super().__init__(
+            folder,
+            "sensor",
+            [
+                *("run", "-i", f"main={DEVICE}", "-e", PACKETS, "--no-job"),
+                *("--listen", str(place), "--tls-certificate", certificate.certificate),
+                *("--tls-key", certificate.key),
+            ],
         )
-        self.process = self._started()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self._words, stderr=subprocess.PIPE)
 
     def has_ended_input(self) -> bool:
         """Whether every stream has ended, in the log's index."""
-        messages = read_index(self._folder / "work" / "run-sensor" / "log").messages
+        messages = read_index(self.run_dir / "log").messages
         return any(isinstance(message, EndOfStream) for message in messages)
 
-    def kill_daemon(self) -> None:
-        found = [
-            pid
-            for pid, line in descendants(self.process.pid).items()
-            if "gscope.capture.daemon" in line
-        ]
-        os.kill(found[0], signal.SIGKILL)
 
-    def kill_supervisor(self) -> None:
-        children = descendants(self.process.pid)
-        self.process.kill()
-        self.process.communicate()
-        wait_for(lambda: not any(map(is_alive, children)), "the end of the daemon")
-        self.process = self._started()
+@pytest.fixture
+def sensor(network: None, tmp_path: Path) -> Iterator[Sensor]:
+    # The path of the socket to which connections are forwarded is too long for the kernel.
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    made = Sensor(folder)
+    yield made
+    made.close()
 
 
 class Reader:
     """A reader that keeps its cursors and rows together, as a relay does on disk."""
 
-    def __init__(self, address: LogAddress) -> None:
-        self._address = address
+    def __init__(self, sensor: Sensor) -> None:
+        self._sensor = sensor
         self._identity: str | None = None
         self._cursors: dict[str, int] = {}
         self.packets: Counter[int] = Counter()
@@ -105,14 +97,18 @@ class Reader:
     def read(self, rows: int | None) -> None:
         """Read that many further rows, or to the end."""
         wanted = None if rows is None else self.packets.total() + rows
-        until = time.monotonic() + 120
+        until = time.monotonic() + PATIENCE_S
+        refusal = ""
         while not self.has_ended and (wanted is None or self.packets.total() < wanted):
-            assert time.monotonic() < until, "the sensor serves nothing"
-            with suppress(DisconnectedError):
+            self._sensor.ensure_alive()
+            assert time.monotonic() < until, (refusal, self._sensor.reported)
+            try:
                 self._follow(wanted)
+            except DisconnectedError as error:
+                refusal = str(error)
 
     def _follow(self, wanted: int | None) -> None:
-        with RemoteLog(self._address, "relay") as log:
+        with RemoteLog(self._sensor.address, "relay") as log:
             try:
                 description = log.describe()
             except DisconnectedError:
@@ -141,21 +137,19 @@ def _int(address: bytes) -> int:
     return int.from_bytes(address, "big")
 
 
-def test_a_sensor_that_is_killed_serves_every_row_once(tmp_path: Path, sender: Sender) -> None:
-    sensor = Sensor(tmp_path)
-    reader = Reader(sensor.address)
+def test_a_sensor_that_is_killed_serves_every_row_once(sensor: Sensor, sender: Sender) -> None:
+    reader = Reader(sensor)
     sender.start()
     reader.read(ROWS_BETWEEN_KILLS)
     sensor.kill_daemon()
     reader.read(ROWS_BETWEEN_KILLS)
     sensor.kill_supervisor()
     reader.read(ROWS_BETWEEN_KILLS)
-    sensor.process.send_signal(signal.SIGTERM)
+    sensor.stop()
     wait_for(sensor.has_ended_input, "the end of the input")
     sensor.kill_daemon()  # the daemon now only serves
     reader.read(None)
-    _, error = sensor.process.communicate(timeout=60)
-    assert sensor.process.returncode == 128 + signal.SIGTERM, error.decode()
+    assert sensor.end() == 128 + signal.SIGTERM, sensor.reported
     assert reader.connections >= 3
     assert set(reader.packets.values()) == {1}, "a packet was served twice"
     # What is missing was sent while no daemon captured: two gaps, and the begin.
@@ -163,4 +157,4 @@ def test_a_sensor_that_is_killed_serves_every_row_once(tmp_path: Path, sender: S
     numbers = sorted(reader.packets)
     gaps = [b for a, b in itertools.pairwise(numbers) if b != a + 1]
     assert len(gaps) <= 2, gaps
-    assert b"rows served" in error
+    assert "rows served" in sensor.reported

@@ -193,6 +193,25 @@ def test_without_the_token_nothing_is_served(
     assert plain.service.status()["consumers"] == []
 
 
+def test_a_log_in_a_folder_with_a_long_path_is_served(tmp_path: Path) -> None:
+    folder = tmp_path / ("f" * 120)
+    folder.mkdir()
+    served = Served(folder, None)
+    try:
+        with served.client() as client:
+            assert client.describe().log == served.log.identity
+        assert served.refused == {}
+    finally:
+        served.close()
+
+
+def test_a_connection_that_finds_no_server_is_counted(plain: Served, tmp_path: Path) -> None:
+    (tmp_path / "remote.sock").unlink()
+    with plain.raw() as raw:
+        assert raw.recv(1) == b""
+    eventually(lambda: plain.refused == {"unserved_connections": 1})
+
+
 def test_a_peer_that_trusts_another_certificate_does_not_connect(
     encrypted: Served, tmp_path: Path
 ) -> None:
@@ -344,18 +363,23 @@ class Cut:
         self._target, self._after = target, after
         self._server = socket.create_server(("127.0.0.1", 0))
         self.place = TcpAddress("127.0.0.1", self._server.getsockname()[1])
-        self._threads = [threading.Thread(target=self._serve, daemon=True)]
-        self._threads[0].start()
+        self._connections: list[socket.socket] = []
+        self._pumps: list[threading.Thread] = []
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
 
     def _serve(self) -> None:
         with suppress(OSError):
             while True:
                 near, _ = self._server.accept()
+                self._connections.append(near)
                 far = socket.create_connection((self._target.host, self._target.port))
+                self._connections.append(far)
                 for source, sink, left in ((near, far, 1 << 30), (far, near, self._after)):
-                    threading.Thread(
-                        target=self._pump, args=(source, sink, left), daemon=True
-                    ).start()
+                    self._pumps.append(
+                        threading.Thread(target=self._pump, args=(source, sink, left))
+                    )
+                    self._pumps[-1].start()
 
     @staticmethod
     def _pump(source: socket.socket, sink: socket.socket, left: int) -> None:
@@ -363,15 +387,26 @@ class Cut:
             while left > 0 and (data := source.recv(min(left, 65_536))):
                 sink.sendall(data)
                 left -= len(data)
-        for each in (source, sink):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+        _shut_down(source)
+        _shut_down(sink)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.close()
+        _shut_down(self._server)  # ends accept, which a close alone would not
+        self._thread.join()
+        for connection in self._connections:
+            _shut_down(connection)
+        for pump in self._pumps:
+            pump.join()
+        for each in (self._server, *self._connections):
+            each.close()
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 def test_silent_peers_are_disconnected_and_connections_of_a_host_are_bounded(
