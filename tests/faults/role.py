@@ -73,6 +73,8 @@ class Role:
 
     def close(self) -> None:
         """Kill what is left of it; harmless when it has ended."""
+        if self._process.poll() is not None:
+            return
         children = descendants(self._process.pid)
         self._process.kill()
         self._process.wait()
