@@ -194,14 +194,51 @@ class WindowAnswers:
         keys = {key.name: key.expression for key in merge.keys}
         if merge.having is not None:
             condition = TaskRows(rows.count, lambda c: _leaf(c, made, keys, rows))
-            chosen = np.flatnonzero(condition.vector(merge.having).is_true())
-            rows = rows.take(chosen)
-            places = pa.array(chosen)
-            made = {name: column.take(places) for name, column in made.items()}
+            held = np.flatnonzero(condition.vector(merge.having).is_true())
+            rows, made = rows.take(held), _taken(made, held)
+        leaders = _leaders(merge, made, rows.windows)
+        if leaders is not None:
+            rows, made = rows.take(leaders), _taken(made, leaders)
         answers = TaskRows(rows.count, lambda c: _leaf(c, made, keys, rows))
         table = answers.table(merge.columns)
         table = table if merge.top is None else merge.top.of(table)
         return table, payload_counts(answers.outcomes)
+
+
+def _taken(made: dict[str, pa.Array], chosen: Array) -> dict[str, pa.Array]:
+    places = pa.array(chosen)
+    return {name: column.take(places) for name, column in made.items()}
+
+
+def _leaders(merge: PartialMerge, made: dict[str, pa.Array], windows: Array) -> Array | None:
+    """Return the rows that LIMIT may keep, by the first term of ORDER BY alone.
+
+    All rows with the value of the last row that is kept are among them. None if that term is no
+    integer aggregate, so that all rows have to be ordered.
+    """
+    top = merge.top
+    if top is None:
+        return None
+    first = next((key for key in top.keys if key.name != top.epoch), None)
+    terms = {each.name: each.expression for each in merge.columns}
+    term = None if first is None else terms[first.name]
+    if first is None or not isinstance(term, Column) or term.name not in made:
+        return None
+    column = made[term.name]
+    if not pa.types.is_int64(column.type) or column.null_count:
+        return None
+    values = column.to_numpy()
+    ranks = ~values if first.is_descending else values
+    begins = np.flatnonzero(np.diff(windows, prepend=windows[:1] - 1))
+    chosen = []
+    for begin, end in zip(begins, [*begins[1:], len(windows)], strict=True):
+        part = ranks[begin:end]
+        if len(part) > top.limit:
+            last = np.partition(part, top.limit - 1)[top.limit - 1]
+            chosen.append(begin + np.flatnonzero(part <= last))
+        else:
+            chosen.append(np.arange(begin, end))
+    return np.concatenate(chosen) if chosen else None
 
 
 def _leaf(

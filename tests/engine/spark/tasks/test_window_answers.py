@@ -163,3 +163,38 @@ def test_answers_equal_plain_loops(name: str, seed: int, tmp_path: Path) -> None
                 edges = (end - RANGE) * 10**9, end * 10**9
                 expected.append((*edges, source.to_bytes(16), *values))
     assert sorted(got) == sorted(expected)
+
+
+def test_limit_keeps_the_rows_that_a_sort_of_all_would_keep(tmp_path: Path) -> None:
+    text = (
+        "SELECT window_end, srcIP, destPort, sum(len) AS b FROM TCP [RANGE 20 SLIDE 6]"
+        " GROUP BY srcIP, destPort ORDER BY b DESC LIMIT 3"
+    )
+    node, lfta = compiled(text)
+    plan = WindowPlan.of(node)
+    assert plan.is_single
+    assert node.slices is not None
+    # Few lengths make ties, which the other columns decide.
+    held = [{**p, "len": p["len"] % 3} for p in packets(5)]
+    answers: list[pa.Table] = []
+    written = WindowAnswers(plan, answers.append)
+    rows = tuples(plan, lfta, held)
+    timeline = Timeline(node.window, node.slices.slicing)
+    assembly = Assembly(timeline, plan.layout, plan.key_names, rows, None, tmp_path, "0-")
+    assembly.run(math.inf, lambda end: written.add(end, assembly.keys))
+    written.flush(assembly.keys)
+    got = [
+        (row["window_end"] // 10**9, int.from_bytes(row["srcIP"]), row["destPort"], row["b"])
+        for row in pa.concat_tables(answers).to_pylist()
+    ]
+    expected = []
+    windows = {w for p in held for w in range(p["time"] // 6 + 1, (p["time"] + 20) // 6 + 1)}
+    for end in sorted(6 * window for window in windows):
+        sums: dict[tuple[int, int], int] = {}
+        for packet in held:
+            if end - RANGE <= packet["time"] < end:
+                key = packet["srcIP"], packet["destPort"]
+                sums[key] = sums.get(key, 0) + packet["len"]
+        kept = sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:3]
+        expected += [(end, *key, total) for key, total in kept]
+    assert got == expected
