@@ -45,9 +45,9 @@ PARTS = {ROOT: ("java", "supervisor", "daemon", "job")}
 """Parts to kill in turn; of all others the daemon and the supervisor."""
 
 _ROWS = 200
-"""So many further rows of each sensor must be answered after each round."""
+"""The further rows of each sensor that must be answered after each round."""
 _LONGEST_S = 2.0
-"""Between two kills of a round."""
+"""The longest pause between two kills of a round, seconds."""
 _PATIENCE_S = 300.0
 _SLICE_S = 5
 _SLICES = 4

@@ -14,8 +14,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from gscope.capture.remote.address import LogAddress, TcpAddress
-from gscope.capture.remote.client import RemoteLog
+from gscope.capture.log.remote.address import LogAddress, TcpAddress
+from gscope.capture.log.remote.client import RemoteLog
 from gscope.errors import DisconnectedError
 
 NAME = "witness"

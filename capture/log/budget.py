@@ -112,18 +112,15 @@ class WaitForRoom(Budget):
             if not usage.wait_for_room(used, self.patience_s):
                 problem = (
                     f"{full}, and no reader has acknowledged anything for {self.patience_s:g} s; raise "
-                    "its limit with --log, or use a shorter epoch"
+                    "its limit with --log, or use a shorter epoch or RANGE"
                 )
                 raise StreamError(problem)
         return True
 
 
 @dataclass(frozen=True)
-class ShedOldest(Budget):
-    """For input that cannot wait: whole batches are shed, the oldest first, until there is room.
-
-    What is being read is spared. Where all else is shed and there is still no room, the new rows
-    are.
+class _Limits(Budget):
+    """What input that does not wait for the log is measured by.
 
     Attributes:
         limit_bytes: of all segments together.
@@ -134,25 +131,13 @@ class ShedOldest(Budget):
     limit_bytes: int
     limit_batches: int = MAX_HELD_BATCHES
     reserve_bytes: int = DISK_RESERVE_BYTES
-    is_lossy = True
 
     @property
     def small_bytes(self) -> int:
         """So much that of those that are not small a quarter of the batches uses all the bytes."""
         return min(MAX_SMALL_BATCH_BYTES, 4 * self.limit_bytes // self.limit_batches)
 
-    def admit(self, size_bytes: int, usage: Usage) -> bool:
-        """Return whether there is room now, or could be made."""
-        if size_bytes > self.limit_bytes:
-            return False
-        while not self._has_room(size_bytes, usage):
-            oldest = next(usage.sheddable(), None)
-            if oldest is None:
-                return False
-            usage.shed(oldest)
-        return True
-
-    def _has_room(self, size_bytes: int, usage: Usage) -> bool:
+    def _is_within(self, size_bytes: int, usage: Usage) -> bool:
         return (
             usage.used_bytes + size_bytes <= self.limit_bytes
             and usage.held_batches < self.limit_batches
@@ -161,35 +146,37 @@ class ShedOldest(Budget):
 
 
 @dataclass(frozen=True)
-class AdmitAll(Budget):
-    """For a relay, which looks for room itself before it takes more from its inputs.
+class ShedOldest(_Limits):
+    """For input that cannot wait: whole batches are shed, the oldest first, until there is room.
 
-    Attributes:
-        limit_bytes: of all segments together.
-        limit_batches: of all streams together.
-        reserve_bytes: that the disk is to have left.
+    What is being read is spared. Where all else is shed and there is still no room, the new rows
+    are.
     """
 
-    limit_bytes: int
-    limit_batches: int = MAX_HELD_BATCHES
-    reserve_bytes: int = DISK_RESERVE_BYTES
-    is_lossy = False
+    is_lossy = True
 
-    @property
-    def small_bytes(self) -> int:
-        """As of ``ShedOldest``."""
-        return min(MAX_SMALL_BATCH_BYTES, 4 * self.limit_bytes // self.limit_batches)
+    def admit(self, size_bytes: int, usage: Usage) -> bool:
+        """Return whether there is room now, or could be made."""
+        if size_bytes > self.limit_bytes:
+            return False
+        while not self._is_within(size_bytes, usage):
+            oldest = next(usage.sheddable(), None)
+            if oldest is None:
+                return False
+            usage.shed(oldest)
+        return True
+
+
+@dataclass(frozen=True)
+class AdmitAll(_Limits):
+    """For a relay, which looks for room itself before it takes more from its inputs."""
+
+    is_lossy = False
 
     def admit(self, size_bytes: int, usage: Usage) -> bool:  # noqa: ARG002  # of all budgets
         """Return True."""
         return True
 
-    def has_room(self, size_bytes: int, usage: Usage) -> bool:
-        """Return whether a segment of ``size_bytes`` is within all limits; an empty log has room."""
-        if not usage.used_bytes:
-            return usage.free_bytes >= size_bytes + self.reserve_bytes
-        return (
-            usage.used_bytes + size_bytes <= self.limit_bytes
-            and usage.held_batches < self.limit_batches
-            and usage.free_bytes >= size_bytes + self.reserve_bytes
-        )
+    def has_room(self, usage: Usage) -> bool:
+        """Return whether all limits are kept; they may be exceeded by the next segment."""
+        return self._is_within(0, usage)

@@ -57,6 +57,7 @@ class Acknowledgements:
     ) -> None:
         self._path = folder / ACKNOWLEDGED_NAME
         self._consumers = {consumer.name: consumer for consumer in consumers}
+        self._fixed = frozenset(self._consumers)
         self._most = len(self._consumers) + most_registered
         self._cursors = self._stored()
         if most_registered:
@@ -73,10 +74,15 @@ class Acknowledgements:
         """Return what each reader has acknowledged, by stream."""
         return {name: dict(self._cursors.get(name, {})) for name in self._consumers}
 
-    def register(self, consumer: str) -> bool:
+    def register(self, consumer: str, released: Mapping[str, int]) -> bool:
         """Add a reader of all streams; return whether it is new, so that it must be stored.
 
         From then on, messages wait for its acknowledgements.
+
+        Args:
+            consumer: its name.
+            released: the first message that the log still has, by stream. Those below it are
+                acknowledged, so that a restart does not look for them.
 
         Raises:
             StreamError: the name is invalid, or there are too many readers.
@@ -96,12 +102,32 @@ class Acknowledgements:
             )
             raise StreamError(problem)
         self._consumers[consumer] = Consumer(consumer)
-        self._cursors[consumer] = {}
+        self._cursors[consumer] = dict(released)
         return True
 
     def remove(self, consumer: str) -> None:
         """Undo ``register``, which could not be stored."""
         del self._consumers[consumer], self._cursors[consumer]
+
+    def deregister(self, consumer: str) -> None:
+        """Forget a reader that was registered, and store that.
+
+        Raises:
+            StreamError: the consumer is unknown, is one that the log was opened for, or the file
+                cannot be written; it stays registered then.
+        """
+        self.ensure_known(consumer)
+        if consumer in self._fixed:
+            problem = f"the consumer {consumer!r} cannot be forgotten: the log was opened for it"
+            raise StreamError(problem)
+        before = self._cursors
+        self._cursors = {name: c for name, c in before.items() if name != consumer}
+        try:
+            self.store(is_durable=True)
+        except StreamError:
+            self._cursors = before
+            raise
+        del self._consumers[consumer]
 
     def advance(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Record that ``consumer`` needs no message below ``cursors``; a cursor never steps back.

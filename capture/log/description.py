@@ -155,8 +155,8 @@ def ensure_same_lftas(program: Program, served: LogDescription, server: str) -> 
         if found is None:
             names = ", ".join(repr(each.name) for each in served.lftas) or "none"
             message = (
-                f"{server} does not run {lfta.name}; available: {names}; start both with the same "
-                "queries"
+                f"{server} does not run {lfta.name}; available: {_cut(names)}; start both with the "
+                "same queries"
             )
             raise StreamError(message)
         if found.digest != lfta_digest(lfta, program.user_files):

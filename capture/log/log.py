@@ -296,6 +296,17 @@ class StreamLog(LogUsage):
         with self._changed:
             return self._ledger.register(consumer)
 
+    def deregister(self, consumer: str) -> None:
+        """Forget a consumer that registered itself; what only it still needed is released.
+
+        Raises:
+            StreamError: the consumer is unknown or did not register itself, or that cannot be
+                stored.
+        """
+        with self._changed:
+            self._ledger.deregister(consumer)
+            self._changed.notify_all()
+
     @property
     def acknowledged(self) -> dict[str, dict[str, int]]:
         """Return what each consumer has acknowledged, by stream."""
@@ -370,7 +381,8 @@ class StreamLog(LogUsage):
     def wait_acknowledged(self, timeout_s: float | None = None) -> bool:
         """Block until all streams have ended and been acknowledged; return whether they have.
 
-        Without consumers, returns at once. Returns False after the timeout or when the log is
+        What a consumer had acknowledged before it was deregistered counts. A log that no consumer
+        may read returns at once. Returns False after the timeout or when the log is
         closed.
         """
         with self._changed:
@@ -451,6 +463,7 @@ class StreamLog(LogUsage):
             held.has_ended
             and (
                 not self.has_consumers
+                or held.base == held.end
                 or self._ledger.acknowledged.done_below(stream, held.end) == held.end
             )
             for stream, held in self._held.items()

@@ -170,13 +170,27 @@ class Ledger:
         Raises:
             StreamError: the name is invalid, there are too many consumers, or it cannot be stored.
         """
-        if self.acknowledged.register(consumer):
+        released = {stream: held.base for stream, held in self.held.items() if held.base}
+        if self.acknowledged.register(consumer, released):
             try:
                 self.acknowledged.store(is_durable=True)
             except StreamError:
                 self.acknowledged.remove(consumer)
                 raise
         return self.acknowledged.cursors[consumer]
+
+    def deregister(self, consumer: str) -> None:
+        """Forget a consumer that was registered; release what only it still needed.
+
+        Raises:
+            StreamError: the consumer is unknown, or that cannot be stored; it stays registered.
+        """
+        self.acknowledged.ensure_known(consumer)
+        # Without its cursors the index alone says what was released.
+        self._rewrite_index()
+        self.acknowledged.deregister(consumer)
+        self._leases.pop(consumer, None)
+        self._drop(self.held)
 
     def _store_acknowledged(self) -> bool:
         try:
@@ -392,16 +406,19 @@ class Ledger:
         """Rewrite the index when most of its messages have been released."""
         if self._index.records < max(2 * self._messages + REWRITE_RECORDS, self._rewrite_at):
             return
-        bases = (self._base(stream) for stream in self.held)
         try:
-            self._index.rewrite(chain(bases, self._jumping()))
-            self._rewrite_at = 0
-            self._unwritten = [m for m in self._unwritten if m.sequence == UNNUMBERED]
+            self._rewrite_index()
         except StreamError as error:
             if not is_full(error):
                 raise
             self.full_disk_total += 1
             self._rewrite_at = 2 * self._index.records
+
+    def _rewrite_index(self) -> None:
+        bases = (self._base(stream) for stream in self.held)
+        self._index.rewrite(chain(bases, self._jumping()))
+        self._rewrite_at = 0
+        self._unwritten = [m for m in self._unwritten if m.sequence == UNNUMBERED]
 
     def _base(self, stream: str) -> Base:
         held = self.held[stream]

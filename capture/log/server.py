@@ -10,7 +10,8 @@
 
 Actions: ``describe`` with the body ``{"consumer": name}`` (or ``{}``), which registers a consumer
 where the log accepts further ones and returns a ``LogDescription``; ``acknowledge`` with
-``{"consumer": name, "cursors": {…}}``; ``punctuate`` with ``{"wanted": {stream: {name of a promise:
+``{"consumer": name, "cursors": {…}}``; ``deregister`` with ``{"consumer": name}``, for which nothing
+is kept from then on; ``punctuate`` with ``{"wanted": {stream: {name of a promise:
 bound, …}, …}}`` (see ``Demands``); ``lease``, ``streams``, ``counters``, ``ping``. The socket's
 folder is private, so who may connect is who may read the folder.
 """
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
     from gscope.capture.log.log import StreamLog
 
 MESSAGE_SCHEMA = pa.schema([pa.field("message", pa.binary(), nullable=False)])
+
+MAX_MESSAGES = 1024
+"""Limit of the messages of one record batch."""
 
 STOP_SECONDS = 2.0
 """How long ``LogServer.stop`` waits for clients to take what was sent to them."""
@@ -183,7 +187,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         log = self.log
         while not context.is_cancelled():
             with _client_errors():
-                messages = log.read(cursors, timeout_s=_CANCEL_CHECK_S)
+                messages = log.read(cursors, MAX_MESSAGES, _CANCEL_CHECK_S)
             if messages:
                 for message in messages:
                     cursors[message.stream] = message.sequence + 1
@@ -233,6 +237,12 @@ def _acknowledge(server: LogServer, body: bytes) -> object:
     return {}
 
 
+def _deregister(server: LogServer, body: bytes) -> object:
+    """Forget a consumer that registered itself."""
+    server.log.deregister(str(parsed(body).get("consumer")))
+    return {}
+
+
 def _punctuate(server: LogServer, body: bytes) -> object:
     """Request heartbeats of streams as soon as they can promise the given bounds."""
     wanted = parsed(body).get("wanted")
@@ -267,6 +277,7 @@ def _ping(_server: LogServer, _body: bytes) -> object:
 _ACTIONS: dict[str, Callable[[LogServer, bytes], object]] = {
     "describe": _describe,
     "acknowledge": _acknowledge,
+    "deregister": _deregister,
     "lease": _lease,
     "punctuate": _punctuate,
     "streams": _streams,

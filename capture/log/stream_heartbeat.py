@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gscope.capture.log.retained_stream import UNNUMBERED
 from gscope.queries.streams.messages import Heartbeat, Hop, Punctuation
+
+if TYPE_CHECKING:
+    from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +21,13 @@ class StreamHeartbeat:
         stream: name of the stream.
         punctuations: what it promises of the stream's temporal columns.
         trace: the hops that it has passed, in their order; () if it is not traced.
+        schedule: the thresholds of the stream's sample, if they follow the load; else None.
     """
 
     stream: str
     punctuations: tuple[Punctuation, ...]
     trace: tuple[Hop, ...] = ()
+    schedule: ThresholdSchedule | None = None
 
     def through_log(self, began_ns: int) -> StreamHeartbeat:
         """Return it with the log's hop: queued until ``began_ns``, then worked until now."""
@@ -35,4 +41,12 @@ class StreamHeartbeat:
 
     def as_message(self, identity: int, clock_ns: int) -> Heartbeat:
         """Return the message of heartbeat ``identity``, sent at ``clock_ns``."""
-        return Heartbeat(self.stream, UNNUMBERED, identity, clock_ns, self.punctuations, self.trace)
+        return Heartbeat(
+            self.stream,
+            UNNUMBERED,
+            identity,
+            clock_ns,
+            self.punctuations,
+            self.trace,
+            self.schedule,
+        )

@@ -1,7 +1,7 @@
 """Rows that a relay holds until their epochs are complete: in memory, or in files when many.
 
-The files are no part of the relay's state: an input keeps its batches until their rows are released
-and acknowledged. So they are deleted when a relay starts.
+The relay's state does not include the files: an input keeps its batches until their rows are
+released and acknowledged. So they are deleted when a relay starts.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MEMORY_BYTES = 128 << 20
 """Bytes of rows in memory from which on further rows are written to files."""
 
+BATCH_BYTES = 8 << 10
+"""What a batch takes beside its rows, in memory or on disk: small ones add up, too."""
+
 
 class HeldRows:
     """The rows of one batch.
@@ -45,14 +48,18 @@ class HeldRows:
         self.extents = extents
         self.num_rows: int = table.num_rows
         self._shelf = shelf
-        self._size_bytes: int = table.nbytes
+        self._size_bytes: int = table.nbytes + BATCH_BYTES
         self._table: pa.Table | None = table
         self._path: Path | None = None
         if shelf.add(self._size_bytes):
-            self._path = shelf.new_path()
-            with plain_errors("write", self._path):
-                feather.write_feather(table, str(self._path), compression="uncompressed")
             self._table = None
+            self._path = shelf.new_path()
+            try:
+                with plain_errors("write", self._path):
+                    feather.write_feather(table, str(self._path), compression="uncompressed")
+            except StreamError:
+                self.discard()
+                raise
 
     def read(self) -> pa.Table:
         """Return the rows.
@@ -73,7 +80,7 @@ class HeldRows:
     def discard(self) -> None:
         """Delete the rows; a second call does nothing."""
         if self._size_bytes:
-            self._shelf.remove(self._size_bytes, is_in_memory=self._table is not None)
+            self._shelf.remove(self._size_bytes, is_in_memory=self._path is None)
             self._size_bytes = 0
         self._table = None
         if self._path is not None:
@@ -88,6 +95,10 @@ class Shelf:
         limit_bytes: size of all rows at which only the inputs that hold others back are read.
         memory_bytes: size of rows in memory beyond which files are written.
 
+    Attributes:
+        held_bytes: size of all rows.
+        limit_bytes: see above.
+
     Raises:
         StreamError: the folder cannot be made.
     """
@@ -95,7 +106,7 @@ class Shelf:
     def __init__(self, folder: Path, limit_bytes: int, memory_bytes: int = MEMORY_BYTES) -> None:
         self.held_bytes = 0
         self._folder = folder
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self._memory_bytes = memory_bytes
         self._in_memory_bytes = 0
         self._lock = threading.Lock()
@@ -107,7 +118,7 @@ class Shelf:
     @property
     def is_full(self) -> bool:
         """Whether only the inputs that hold others back should be read."""
-        return self.held_bytes >= self._limit_bytes
+        return self.held_bytes >= self.limit_bytes
 
     def add(self, size_bytes: int) -> bool:
         """Count rows; return whether they are to be written to a file."""

@@ -20,7 +20,7 @@ class Connected:
     Attributes:
         input: its name.
         log: identity of its log.
-        lftas: the streams of each LFTA, with the number of the first message that each still has.
+        lftas: the streams of each LFTA, with the number of the first message to read of each.
         reply: takes the number of the next message to receive, by stream.
     """
 

@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.description import ensure_same_lftas
+from gscope.capture.log.remote.client import CALL_S, RemoteLog
 from gscope.capture.relay.held_rows import HeldRows
 from gscope.capture.relay.input_events import Connected, Crashed, Disconnected, Received
 from gscope.capture.relay.stream_rows import conformed, extents_of
-from gscope.capture.remote.client import RemoteLog
 from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gscope.capture.log.description import LogDescription
+    from gscope.capture.log.remote.address import LogAddress
+    from gscope.capture.log.remote.client import Subscription
     from gscope.capture.relay.held_rows import Shelf
     from gscope.capture.relay.input_events import InputEvent
-    from gscope.capture.remote.address import LogAddress
-    from gscope.capture.remote.client import Subscription
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
 
@@ -42,6 +42,12 @@ ENDED_S = 1.0
 """Seconds between checks whether an input that has ended has begun a new log."""
 
 MOST_PROMISES = 1000
+
+MOST_LETTERS = 1000
+"""Length of the reason why an input is not connected, which may repeat what the input has sent."""
+
+ADMITTED_BYTES = 256 << 20
+"""Size of a batch that is received even if the shelf has less room."""
 
 
 class InputReader:
@@ -78,8 +84,9 @@ class InputReader:
         self._shelf = shelf
         self._put = put
         self._is_stopped = threading.Event()
+        self._is_given_up = False
         self._subscription: Subscription | None = None
-        self._acknowledger = _Acknowledger()
+        self._acknowledger = _Acknowledger(self.reconnect)
         self._thread = threading.Thread(target=self._run, name=f"input {name}", daemon=True)
 
     def start(self) -> None:
@@ -102,8 +109,22 @@ class InputReader:
             self._subscription.cancel()
         self._acknowledger.stop()
 
+    def deregister(self) -> None:
+        """Let the input forget the relay, which will read no more; call ``stop`` before.
+
+        An input that does not answer remembers it.
+        """
+        self._thread.join(CALL_S)
+        if self._thread.is_alive():
+            # It could register the relay again.
+            return
+        with suppress(StreamError), RemoteLog(self.address, self._consumer) as log:
+            log.describe()
+            log.deregister()
+
     def reconnect(self) -> None:
-        """Give the present connection up: nothing has come over it for too long."""
+        """Give the present connection up: nothing, or not all, has come over it for too long."""
+        self._is_given_up = True
         if self._subscription is not None:
             self._subscription.cancel()
 
@@ -123,7 +144,7 @@ class InputReader:
                 problem = Disconnected(self.name, f"{self.address} closed its log", False)
             except StreamError as error:
                 is_refused = not isinstance(error, DisconnectedError)
-                problem = Disconnected(self.name, str(error), is_refused)
+                problem = Disconnected(self.name, str(error)[:MOST_LETTERS], is_refused)
             if not self._put(problem):
                 return
             self._is_stopped.wait(pause_s)
@@ -136,6 +157,7 @@ class InputReader:
             StreamError: the input refused, or sent something invalid.
             DisconnectedError: it does not answer any more.
         """
+        self._is_given_up = False
         described = log.describe()
         ensure_same_lftas(self._program, described, str(self.address))
         streams = _streams(described, self._program)
@@ -150,6 +172,9 @@ class InputReader:
         has_received = False
         with self._acknowledger.sending(log, described.log):
             self._subscription = log.subscribe(cursors)
+            if self._is_stopped.is_set() or self._is_given_up:
+                # That may have come before there was anything to cancel.
+                return False
             for messages in self._subscription:
                 has_received = True
                 if not self._pass_on(log, described.log, messages, lfta_of):
@@ -203,7 +228,8 @@ class InputReader:
     def _rows(self, log: RemoteLog, name: str, batch: Batch) -> HeldRows | None:
         """Return the rows of a batch; None if the input no longer has them."""
         lfta = self._program.lfta(name)
-        table = log.pull(batch.stream, batch.sequence)
+        most_bytes = max(self._shelf.limit_bytes, ADMITTED_BYTES)
+        table = log.pull(batch.stream, batch.sequence, batch.size_bytes, most_bytes)
         if table is None:
             return None
         if table.num_rows != batch.rows or not table.num_rows:
@@ -237,12 +263,15 @@ class InputReader:
 
 
 def _streams(described: LogDescription, program: Program) -> dict[str, dict[str, int]]:
-    """Return the streams of each LFTA of ``program``, with the first message that each has."""
-    base = {stream.name: stream.base for stream in described.streams}
+    """Return the streams of each LFTA of ``program``, with the first message to read of each.
+
+    What was acknowledged under the relay's name, perhaps by an earlier relay, is not read again.
+    """
+    first = {each.name: max(each.base, each.acknowledged) for each in described.streams}
     found: dict[str, dict[str, int]] = {}
     for lfta in program.lftas:
         names = _names(described, lfta.name)
-        found[lfta.name] = {name: base[name] for name in names if name in base}
+        found[lfta.name] = {name: first[name] for name in names if name in first}
     return found
 
 
@@ -252,9 +281,14 @@ def _names(described: LogDescription, lfta: str) -> tuple[str, ...]:
 
 
 class _Acknowledger:
-    """Sends the latest cursors on a thread of its own, so that no input delays the relay."""
+    """Sends the latest cursors on a thread of its own, so that no input delays the relay.
 
-    def __init__(self) -> None:
+    Args:
+        on_lost: called when cursors were not received, which another connection is to send again.
+    """
+
+    def __init__(self, on_lost: Callable[[], None]) -> None:
+        self._on_lost = on_lost
         self._changed = threading.Condition()
         self._wanted: tuple[str, dict[str, int]] | None = None
         self._sent: tuple[str, dict[str, int]] | None = None
@@ -324,14 +358,17 @@ class _Acknowledger:
                 log.acknowledge(wanted[1])
                 is_lost = False
             except StreamError:
-                # The reader notices what is wrong, and the next connection sends it again.
                 is_lost = True
             with self._changed:
+                is_current = self._has(log)
                 if not is_lost:
                     self._sent = wanted
-                elif self._has(log):
+                elif is_current:
                     self._log = None
                 self._changed.notify_all()
+            if is_lost and is_current:
+                # Messages may go on coming over a connection that has lost only this.
+                self._on_lost()
 
 
 class _Sending:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Extent
 
 
+MOST_LOGS = 8
+"""Logs of an input that are remembered: it may return to one, as after a failover and back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """What the merged stream emits next.
@@ -98,6 +102,7 @@ class MergedStream:
                 shed_tuples_total=each.shed_tuples_total,
             )
         self._stored = state
+        self._taken_below: Bounds | None = None
         self._is_done = False
 
     # -- messages of the inputs ------------------------------------------------------------------
@@ -105,22 +110,32 @@ class MergedStream:
     def on_described(self, name: str, log: str, streams: Mapping[str, int]) -> dict[str, int]:
         """Note the streams of an input; return for each the next message to receive.
 
-        Streams of an earlier log of the input have ended.
+        Nothing more is expected of an earlier log of the input, until that is described again.
 
         Args:
             name: the input.
             log: identity of its log.
-            streams: its streams, with the number of the first message that it still has.
+            streams: its streams, with the number of the first message to read of each.
         """
         self._unknown.discard(name)
         found = {PortKey(name, log, stream) for stream in streams}
         for key, port in self.ports.items():
-            if key.input == name and key not in found:
-                port.has_ended = True
+            port.is_left = port.is_left or key.input == name
         for key in sorted(found):
-            port = self.ports.setdefault(key, Port())
+            # The latest log comes last.
+            port = self.ports[key] = self.ports.pop(key, Port())
+            port.is_left = False
             port.next = max(port.next, streams[key.stream])
+        self._forget_logs(name)
         return {key.stream: self.ports[key].next for key in found}
+
+    def _forget_logs(self, name: str) -> None:
+        """Forget all but the latest logs of an input, whose streams take over the counts."""
+        keys = [key for key in self.ports if key.input == name]
+        latest = list(dict.fromkeys(key.log for key in keys))[-MOST_LOGS:]
+        for key in keys:
+            if key.log not in latest and not self.ports[key].held:
+                self.ports[keys[-1]].add_counts(self.ports.pop(key))
 
     def on_batch(self, key: PortKey, sequence: int, rows: Rows) -> None:
         """Hold the rows of a batch."""
@@ -150,7 +165,9 @@ class MergedStream:
         port = self._advanced(key, sequence)
         if port is not None:
             for each in punctuations:
-                port.bounds[each.column] = max(each.bound, port.bounds.get(each.column, each.bound))
+                if each.column in self._directions:
+                    known = port.bounds.get(each.column, each.bound)
+                    port.bounds[each.column] = max(each.bound, known)
             self._clocks[key] = clock_ns
 
     def on_end(self, key: PortKey, sequence: int) -> None:
@@ -175,20 +192,13 @@ class MergedStream:
         return (
             not self._unknown
             and bool(self.ports)
-            and all(port.has_ended for port in self.ports.values())
+            and all(port.is_over for port in self.ports.values())
         )
 
     @property
     def held_rows(self) -> int:
         """Number of rows in batches that are not released as a whole."""
         return sum(batch.rows.num_rows for port in self.ports.values() for batch in port.held)
-
-    def cursors(self, state: MergeState) -> dict[str, dict[str, dict[str, int]]]:
-        """Return what ``state`` no longer needs, by input, log and stream."""
-        found: dict[str, dict[str, dict[str, int]]] = {}
-        for each in state.ports:
-            found.setdefault(each.input, {}).setdefault(each.log, {})[each.stream] = each.cursor
-        return found
 
     def holders(self) -> list[PortKey]:
         """Return the streams that the merged one waits for: those with the least bound."""
@@ -220,8 +230,9 @@ class MergedStream:
         for port in self.ports.values():
             port.judged = max(port.judged, port.next)
         is_over = is_last and is_whole
-        if not is_over:
+        if not is_over and bounds != self._taken_below:
             self._promise(bounds)
+            self._taken_below = bounds if is_whole and self._epoch is not None else None
         state = self._state()
         if rows is None and state == self._stored and not is_over:
             return None
@@ -236,7 +247,7 @@ class MergedStream:
         """
         if self._unknown - self.absent:
             return None
-        going = [key for key, port in self.ports.items() if not port.has_ended]
+        going = [key for key, port in self.ports.items() if not port.is_over]
         present = [key for key in going if key.input not in self.absent]
         return present or going
 
@@ -283,7 +294,7 @@ class MergedStream:
             is_last: whether all rows are taken, whatever is promised.
         """
         limit = None if is_last else bounds.get(name)
-        if limit is None and not is_last:
+        if not is_last and (limit is None or bounds == self._taken_below):
             return None, True
         end = self._affordable_end(name, limit)
         if end is not None:
@@ -408,7 +419,7 @@ class MergedStream:
                 *key,
                 cursor=port.cursor,
                 judged=port.judged,
-                has_ended=port.has_ended and not port.held,
+                has_ended=port.is_over and not port.held,
                 rows_total=port.rows_total,
                 late_tuples_total=port.late_tuples_total,
                 shed_tuples_total=port.shed_tuples_total,

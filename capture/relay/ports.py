@@ -72,6 +72,7 @@ class Port:
         judged: messages below it were received before the last release.
         bounds: what the stream has promised.
         has_ended: whether it has ended.
+        is_left: whether its input has another log now.
         held: its batches that are not released as a whole, oldest first.
         rows_total: rows received.
         late_tuples_total: rows below what the merged stream had promised when they came.
@@ -82,10 +83,22 @@ class Port:
     judged: int = 0
     bounds: Bounds = field(default_factory=dict)
     has_ended: bool = False
+    is_left: bool = False
     held: list[HeldBatch] = field(default_factory=list)
     rows_total: int = 0
     late_tuples_total: int = 0
     shed_tuples_total: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is expected of it."""
+        return self.has_ended or self.is_left
+
+    def add_counts(self, other: Port) -> None:
+        """Count what ``other`` has counted, too."""
+        self.rows_total += other.rows_total
+        self.late_tuples_total += other.late_tuples_total
+        self.shed_tuples_total += other.shed_tuples_total
 
     @property
     def cursor(self) -> int:

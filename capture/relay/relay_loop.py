@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import queue
+import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -24,16 +25,15 @@ from gscope.errors import RefusedInputError
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Hop, Shed
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from gscope.capture.log.budget import AdmitAll
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.log.remote.address import LogAddress
     from gscope.capture.relay.held_rows import HeldRows, Shelf
     from gscope.capture.relay.input_events import InputEvent
     from gscope.capture.relay.merged_stream import Release
-    from gscope.capture.remote.address import LogAddress
     from gscope.capture.settings import RelaySettings
     from gscope.queries.plan.program import Lfta, Program
     from gscope.queries.streams.messages import Message
@@ -45,7 +45,7 @@ WAIT_S = 0.2
 """Seconds that the relay's thread waits for events before it looks after its inputs."""
 
 LAST_WORDS_S = 5.0
-"""Seconds that inputs have at the end to take acknowledgements."""
+"""Seconds that inputs have at the end to take acknowledgements, and then to forget the relay."""
 
 
 class RelayLoop:
@@ -94,11 +94,10 @@ class RelayLoop:
         self._report = report
         self._events: queue.Queue[InputEvent] = queue.Queue(MAX_EVENTS)
         self._is_over = False
-        self._has_met: set[str] = {
-            key.input for outlet in self.outlets for key in outlet.stream.ports
-        }
+        self._logs = {key.input: key.log for outlet in self.outlets for key in outlet.stream.ports}
         latest = [beat.identity for beat in log.latest.values()]
         self._identities = itertools.count(max(latest, default=0) + 1)
+        self._is_named = bool(settings.consumer)
         consumer = settings.consumer or f"relay-{log.identity[:16]}"
         self.readers = {
             name: InputReader(name, address, consumer, program, shelf, self._put)
@@ -133,6 +132,8 @@ class RelayLoop:
             self._is_over = True
             for reader in self.readers.values():
                 reader.stop()
+        if not self._is_named:
+            self._leave(on_turn)
 
     def _settle(self, on_turn: Callable[[], None]) -> None:
         """Acknowledge all that is in the log, if the inputs take it in time.
@@ -140,10 +141,29 @@ class RelayLoop:
         An earlier process may have been killed after it had ended the log, but before this.
         """
         for outlet in self.outlets:
-            self._acknowledge(outlet, outlet.committed)
+            self._acknowledge(outlet.committed)
         until_s = time.monotonic() + LAST_WORDS_S
         while time.monotonic() < until_s and not all(r.is_settled for r in self.readers.values()):
             self._take_events()
+            on_turn()
+
+    def _leave(self, on_turn: Callable[[], None]) -> None:
+        """Let connected inputs forget the relay: its name will not be used again.
+
+        They would keep rows for it, as they do for a relay whose user has named it.
+        """
+        leaving = [
+            threading.Thread(target=reader.deregister, name=f"leave {name}", daemon=True)
+            for name, reader in self.readers.items()
+            if self.statuses[name].is_connected
+            and self.statuses[name].state is not InputState.ENDED
+        ]
+        for each in leaving:
+            each.start()
+        until_s = time.monotonic() + LAST_WORDS_S
+        while time.monotonic() < until_s and any(each.is_alive() for each in leaving):
+            for each in leaving:
+                each.join(WAIT_S / len(leaving))
             on_turn()
 
     def _put(self, event: InputEvent) -> bool:
@@ -165,7 +185,7 @@ class RelayLoop:
         match event:
             case Connected():
                 status.on_connected()
-                self._has_met.add(event.input)
+                self._logs[event.input] = event.log
                 event.reply.put(self._connect(event))
             case Received():
                 self._on_messages(event)
@@ -173,7 +193,7 @@ class RelayLoop:
                 self._notify(event.input, status.on_received(max(clocks, default=None)))
                 self._note_end(status)
             case Disconnected():
-                if event.is_refused and event.input not in self._has_met:
+                if event.is_refused and event.input not in self._logs:
                     raise RefusedInputError(event.reason)
                 phrase = status.on_disconnected(event.reason, is_refused=event.is_refused)
                 self._notify(event.input, phrase)
@@ -186,7 +206,7 @@ class RelayLoop:
         for outlet in self.outlets:
             streams = event.lftas.get(outlet.lfta.name, {})
             cursors |= outlet.stream.on_described(event.input, event.log, streams)
-            self._acknowledge(outlet, outlet.committed)
+            self._acknowledge(outlet.committed)
         return cursors
 
     def _on_messages(self, event: Received) -> None:
@@ -203,7 +223,7 @@ class RelayLoop:
             for key, port in outlet.stream.ports.items()
             if key.input == status.name
         ]
-        if ports and all(port.has_ended for port in ports):
+        if ports and all(port.is_over for port in ports):
             status.state = InputState.ENDED
 
     def _notify(self, name: str, phrase: str | None) -> None:
@@ -218,7 +238,7 @@ class RelayLoop:
                 status.on_retried()
                 self.readers[name].reconnect()
         absent = {n for n, status in self.statuses.items() if status.state is InputState.ABSENT}
-        has_room = self._budget.has_room(0, self._log)
+        has_room = self._budget.has_room(self._log)
         holders = {key.input for outlet in self.outlets for key in outlet.stream.holders()}
         for outlet in self.outlets:
             outlet.stream.absent = absent
@@ -227,7 +247,7 @@ class RelayLoop:
 
     def _emit(self, outlet: Outlet) -> None:
         """Release what is complete, as far as the log has room."""
-        while not outlet.has_ended and self._budget.has_room(0, self._log):
+        while not outlet.has_ended and self._budget.has_room(self._log):
             if not self._release(outlet):
                 return
 
@@ -236,14 +256,13 @@ class RelayLoop:
         release = outlet.release(self._identities, is_last=is_last)
         if release is None:
             return False
-        self._acknowledge(outlet, release.state)
+        self._acknowledge(release.state)
         return True
 
-    def _acknowledge(self, outlet: Outlet, state: MergeState) -> None:
-        for name, logs in outlet.stream.cursors(state).items():
-            for log, cursors in logs.items():
-                if name in self.readers:
-                    self.readers[name].acknowledge(log, cursors)
+    def _acknowledge(self, state: MergeState) -> None:
+        for name, log in self._logs.items():
+            if cursors := state.cursors(name, log):
+                self.readers[name].acknowledge(log, cursors)
 
 
 class Outlet:
@@ -257,7 +276,6 @@ class Outlet:
         stream: the merged stream.
         committed: the state that the log has.
         has_ended: whether the stream has ended.
-        rows_total: rows received, of all inputs.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ class PortState:
         stream: name of the stream in that log.
         cursor: number of the first message that is still needed.
         judged: rows below the promised bounds in messages below this number are released.
-        has_ended: whether the stream has ended and all of it is released.
+        has_ended: whether the stream has ended, or its log was replaced, and all of it is released.
         rows_total: rows received.
         late_tuples_total: rows that came after the promise of a later bound, and were discarded.
         shed_tuples_total: rows that the input shed before they were received.
@@ -55,11 +55,19 @@ class MergeState:
 
     Attributes:
         bounds: what is promised of the merged stream, by the name of the promise.
-        ports: the streams of the inputs.
+        ports: the streams of the inputs; those of the latest log of an input come last.
     """
 
     bounds: dict[str, int] = field(default_factory=dict)
     ports: tuple[PortState, ...] = ()
+
+    def cursors(self, name: str, log: str) -> dict[str, int]:
+        """Return what is still needed of a log of the input ``name``, by stream."""
+        return {
+            each.stream: each.cursor
+            for each in self.ports
+            if each.input == name and each.log == log
+        }
 
 
 @dataclass(frozen=True, slots=True)

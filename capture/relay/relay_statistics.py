@@ -115,7 +115,7 @@ class RelayStatistics:
         return {
             **loop.statuses[name].fields(),
             "lag_ns": None if last_ns is None else max(0, time.time_ns() - last_ns),
-            "streams": sum(not port.has_ended for _, _, port in ports),
+            "streams": sum(not port.is_over for _, _, port in ports),
             "received_tuples_total": sum(port.rows_total for _, _, port in ports),
             "received_bytes": self._earlier_bytes.get(name, 0) + loop.readers[name].received_bytes,
             "held_tuples": sum(batch.rows.num_rows for _, _, port in ports for batch in port.held),

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from gscope.capture.interface.summary import CaptureSummary
 from gscope.capture.log.budget import AdmitAll
 from gscope.capture.log.os_errors import plain_errors
+from gscope.capture.log.remote.address import LogAddress, TcpAddress
 from gscope.capture.relay.held_rows import Shelf
 from gscope.capture.relay.relay_loop import RelayLoop
-from gscope.capture.remote.address import LogAddress, TcpAddress
-from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,16 +40,12 @@ def input_addresses(settings: RelaySettings) -> dict[str, LogAddress]:
 
 
 def _address(text: str, token: str, certificates: str) -> LogAddress:
-    from gscope.capture.remote.credentials import read_tokens, trusted_certificates
+    from gscope.capture.log.remote.credentials import read_tokens, trusted_certificates
 
     place = Path(text) if text.startswith("/") else TcpAddress.parse(text)
     trusted = trusted_certificates(Path(certificates)) if certificates else None
-    if isinstance(place, TcpAddress) and not place.is_loopback and trusted is None:
-        message = (
-            f"{place} is on another host, and would be read without TLS; name the certificates to "
-            "trust with --tls-ca"
-        )
-        raise UsageError(message)
+    if isinstance(place, TcpAddress):
+        place.ensure_readable(has_tls=trusted is not None)
     return LogAddress(place, read_tokens(Path(token))[0] if token else "", trusted)
 
 

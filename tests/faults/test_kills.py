@@ -11,14 +11,19 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip
+from tests.capture.sources.af_packet.network import DEVICE, run_ip
 from tests.faults.faulty_run import PACKETS, PROCESS_OF, FaultyRun, Sender
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.spark]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.usefixtures("network"),
+]
 
 VICTIMS = (
     ("java", "job", "daemon", "supervisor"),
@@ -30,21 +35,6 @@ VICTIMS = (
 
 MOST_LINES = 400
 """At most this number of rows between two kills: two seconds of them, more on a busy machine."""
-
-
-@pytest.fixture(autouse=True)
-def network() -> Iterator[None]:
-    """Devices of our own; without the right to make them the test is skipped."""
-    with own_network():
-        run_ip("link", "set", "lo", "up")  # Spark talks to its Java on it
-        yield
-
-
-@pytest.fixture
-def sender() -> Iterator[Sender]:
-    made = Sender()
-    yield made
-    made.stop()
 
 
 def ensure_answered_once(run: FaultyRun, sent: int) -> None:

@@ -1,4 +1,4 @@
-"""Two sensors, a relay and a run as processes: the answers of one run, whoever is killed."""
+"""Two sensors, a relay and a run as processes: killed ones change no answer of the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip
+from tests.capture.sources.af_packet.network import DEVICE
 from tests.faults.faulty_run import Sender, number_of
 from tests.faults.role import Role
 from tests.support.certificates import make_certificate, token_file
@@ -20,27 +20,12 @@ from tests.support.gscope_command import command, run, wait_for
 from tests.support.requirements import needs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, needs("openssl")]
 
 PACKETS = "DEFINE { query_name packets; } SELECT time, srcIP FROM UDP"
 ROWS_BETWEEN_KILLS = 200
-
-
-@pytest.fixture
-def network() -> Iterator[None]:
-    with own_network():
-        run_ip("link", "set", "lo", "up")
-        yield
-
-
-@pytest.fixture
-def sender() -> Iterator[Sender]:
-    made = Sender()
-    yield made
-    made.stop()
 
 
 class Tree:

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip
+from tests.capture.sources.af_packet.network import DEVICE
 from tests.faults.faulty_run import Sender, number_of
 from tests.faults.role import Role
 from tests.support.certificates import TOKEN, make_certificate, token_file
@@ -18,8 +18,8 @@ from tests.support.gscope_command import PATIENCE_S, wait_for
 from tests.support.requirements import needs
 
 from gscope.capture.log.index import read_index
-from gscope.capture.remote.address import LogAddress, TcpAddress
-from gscope.capture.remote.client import RemoteLog
+from gscope.capture.log.remote.address import LogAddress, TcpAddress
+from gscope.capture.log.remote.client import RemoteLog
 from gscope.errors import DisconnectedError
 from gscope.queries.catalog.scalar.addresses import format_ip
 from gscope.queries.streams.messages import Batch, EndOfStream
@@ -32,20 +32,6 @@ pytestmark = [pytest.mark.live, pytest.mark.slow, needs("openssl")]
 
 PACKETS = "DEFINE { query_name packets; } SELECT time, srcIP FROM UDP"
 ROWS_BETWEEN_KILLS = 300
-
-
-@pytest.fixture
-def network() -> Iterator[None]:
-    with own_network():
-        run_ip("link", "set", "lo", "up")
-        yield
-
-
-@pytest.fixture
-def sender() -> Iterator[Sender]:
-    made = Sender()
-    yield made
-    made.stop()
 
 
 class Sensor(Role):

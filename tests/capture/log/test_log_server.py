@@ -170,7 +170,8 @@ def test_the_actions_are_listed(log: StreamLog, tmp_path: Path) -> None:
     with flight.connect(address.location) as raw:
         names = {action.type for action in raw.list_actions()}
     address.close()
-    assert names == {"describe", "acknowledge", "lease", "punctuate", "streams", "counters", "ping"}
+    of_consumers = {"describe", "acknowledge", "deregister", "lease", "punctuate"}
+    assert names == {*of_consumers, "streams", "counters", "ping"}
     assert json.dumps(sorted(names))
 
 

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.capture.relay.lftas import aggregation, folded, rows_of, selection, table
 
-from gscope.capture.relay.merged_stream import MergedStream
+from gscope.capture.relay.merged_stream import MOST_LOGS, MergedStream
 from gscope.capture.relay.ports import PortKey
 from gscope.capture.relay.relay_state import MergeState
 from gscope.capture.relay.stream_rows import extents_of
@@ -42,9 +42,11 @@ class HeldRows:
     found: pa.Table
     lfta: Lfta
     is_gone: bool = False
+    looks: int = 0
 
     @property
     def extents(self) -> Any:
+        self.looks += 1
         return extents_of(self.found, self.lfta)
 
     @property
@@ -187,6 +189,19 @@ def groups(is_falling: bool) -> Lfta:
 def test_a_relay_gives_the_groups_of_one_daemon(
     data: st.DataObject, is_falling: bool, limit: int
 ) -> None:
+    ensure_same_groups(data, is_falling, limit)
+
+
+@pytest.mark.long
+@settings(max_examples=3000)
+@given(st.data(), st.booleans(), st.sampled_from([1, 4, 1 << 20]))
+def test_a_relay_gives_the_groups_of_one_daemon_often(
+    data: st.DataObject, is_falling: bool, limit: int
+) -> None:
+    ensure_same_groups(data, is_falling, limit)
+
+
+def ensure_same_groups(data: st.DataObject, is_falling: bool, limit: int) -> None:
     lfta = groups(is_falling)
     inputs = data.draw(logs(lfta, is_falling))
     output = relayed(lfta, inputs, _chooser(data), limit_rows=limit)
@@ -297,6 +312,29 @@ def test_an_absent_input_holds_nothing_and_its_late_rows_are_counted() -> None:
     assert taken(stream) == [4]
 
 
+def test_rows_that_wait_are_looked_at_only_when_promises_have_risen() -> None:
+    stream, a, b = two_inputs()
+    for key in (a, b):
+        stream.on_described(key.input, key.log, {key.stream: 0})
+        beat(stream, key, 2)
+    waiting = give(stream, a, 3)
+    beat(stream, a, 5)
+    taken(stream)
+    looks = waiting.looks
+    beat(stream, a, 6)
+    assert taken(stream) == []
+    assert waiting.looks == looks
+    beat(stream, b, 4)
+    assert taken(stream) == [3]
+
+
+def test_promises_of_columns_that_are_unknown_are_not_kept() -> None:
+    stream, a, _ = two_inputs()
+    stream.on_described("a", a.log, {a.stream: 0})
+    stream.on_heartbeat(a, 0, [Punctuation("tb", 1), Punctuation("x", 1)], 0)
+    assert stream.ports[a].bounds == {"tb": 1}
+
+
 def test_rows_wait_while_all_inputs_are_absent() -> None:
     stream, a, b = two_inputs()
     for key in (a, b):
@@ -319,6 +357,52 @@ def test_a_new_log_of_an_input_ends_the_streams_of_the_old_one() -> None:
     give(stream, new, 2)
     beat(stream, new, 3)
     assert taken(stream) == [1, 2]
+
+
+def test_an_input_that_returns_to_an_earlier_log_is_waited_for_again() -> None:
+    stream, a, b = two_inputs()
+    other = a._replace(log="other")
+    for key in (a, b, other, a):
+        stream.on_described(key.input, key.log, {key.stream: 0})
+    for key in (b, other):
+        stream.on_end(key, 0)
+    assert not stream.is_over
+    give(stream, a, 1)
+    assert taken(stream) == []
+    beat(stream, a, 2)
+    assert taken(stream) == [1]
+    stream.on_end(a, stream.ports[a].next)
+    release = stream.take()
+    assert release is not None
+    assert release.is_last
+
+
+def test_an_input_with_ever_new_logs_is_remembered_with_the_latest() -> None:
+    stream, a, b = two_inputs()
+    stream.on_described("b", b.log, {b.stream: 0})
+    for number in range(3 * MOST_LOGS):
+        new = a._replace(log=f"{number}")
+        stream.on_described("a", new.log, {new.stream: 0})
+        give(stream, new, number)
+        beat(stream, new, number)
+        if number % 2:
+            beat(stream, b, number)
+            taken(stream)
+    logs = [key.log for key in stream.ports if key.input == "a"]
+    assert logs == [f"{number}" for number in range(2 * MOST_LOGS, 3 * MOST_LOGS)]
+    assert sum(port.rows_total for port in stream.ports.values()) == 3 * MOST_LOGS
+
+
+def test_rows_of_a_log_that_is_held_are_not_forgotten() -> None:
+    stream, a, b = two_inputs()
+    stream.on_described("b", b.log, {b.stream: 0})
+    for number in range(2 * MOST_LOGS):
+        new = a._replace(log=f"{number}")
+        stream.on_described("a", new.log, {new.stream: 0})
+        give(stream, new, number)
+    beat(stream, new, 100)
+    beat(stream, b, 100)
+    assert taken(stream) == list(range(2 * MOST_LOGS))
 
 
 def test_rows_that_were_released_before_a_kill_are_not_late() -> None:
@@ -364,17 +448,3 @@ def test_a_batch_that_is_received_twice_counts_once() -> None:
     stream.on_batch(a, 0, again)
     assert again.is_gone
     assert stream.held_rows == 1
-
-
-@pytest.mark.long
-@settings(max_examples=3000)
-@given(st.data(), st.booleans(), st.sampled_from([1, 4, 1 << 20]))
-def test_a_relay_gives_the_groups_of_one_daemon_often(
-    data: st.DataObject, is_falling: bool, limit: int
-) -> None:
-    lfta = groups(is_falling)
-    inputs = data.draw(logs(lfta, is_falling))
-    output = relayed(lfta, inputs, _chooser(data), limit_rows=limit)
-    tuples = [row for log in inputs for kind, rows in log if kind == "rows" for row in rows]
-    assert folded(lfta, output.rows) == folded(lfta, tuples)
-    assert len(output.rows) == len(folded(lfta, tuples))

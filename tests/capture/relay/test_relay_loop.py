@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from dataclasses import replace
@@ -18,15 +19,16 @@ from gscope.capture.log.budget import AdmitAll
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.description import describe_program
 from gscope.capture.log.log import StreamLog, read_log
+from gscope.capture.log.remote.address import LogAddress
+from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.server import LogServer
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
-from gscope.capture.relay.held_rows import Shelf
-from gscope.capture.relay.input_reader import InputReader
+from gscope.capture.relay.held_rows import BATCH_BYTES, Shelf
+from gscope.capture.relay.input_reader import MOST_LETTERS, InputReader
 from gscope.capture.relay.relay_loop import RelayLoop
 from gscope.capture.relay.stream_rows import extents_of
-from gscope.capture.remote.address import LogAddress
 from gscope.capture.settings import RelayInput, RelaySettings
-from gscope.errors import RefusedInputError
+from gscope.errors import DisconnectedError, RefusedInputError, StreamError
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta
 
 PATIENCE_S = 12.0
+
+MEMORY_BYTES = 3 * BATCH_BYTES
+"""Room for two batches of a few rows: those after them are in files."""
 
 FLOW = aggregation([GsqlType.STRING], [(PartialOp.COUNT, GsqlType.INT)])
 PICK = replace(selection(), name="pick")
@@ -97,11 +102,11 @@ class Relay:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         specs = [StreamSpec.from_lfta(lfta, "eth0") for lfta in PROGRAM.lftas]
-        budget = AdmitAll(1 << 30)
+        budget = AdmitAll(settings.pop("log_bytes", 1 << 30))
         self.log = StreamLog(folder / "log", specs, consumers=[Consumer("job")], budget=budget)
         inputs = tuple(RelayInput(name, str(path)) for name, path in sensors.items())
         self.reports: list[tuple[str, str]] = []
-        self.shelf = Shelf(folder / "rows", settings.pop("limit_bytes", 1 << 30), 1 << 12)
+        self.shelf = Shelf(folder / "rows", settings.pop("limit_bytes", 1 << 30), MEMORY_BYTES)
         self.loop = RelayLoop(
             PROGRAM,
             RelaySettings(inputs, **settings),
@@ -116,7 +121,7 @@ class Relay:
         self.failure: BaseException | None = None
         self.turns = 0
         self.dies_at: int | None = None
-        self.thread = threading.Thread(target=self._run)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self) -> None:
@@ -135,6 +140,10 @@ class Relay:
         self.dies_at = self.turns
         self.thread.join(PATIENCE_S)
         self.log.close()
+
+    def read_all(self) -> None:
+        """Acknowledge what is in the log of the first LFTA."""
+        self.log.acknowledge("job", {STREAMS[0]: self.log.positions[STREAMS[0]].end})
 
     def join(self) -> None:
         self.thread.join(PATIENCE_S)
@@ -269,6 +278,19 @@ def test_an_input_with_other_queries_is_refused_at_first_contact(
         relay.join()
 
 
+def test_what_an_input_says_is_reported_in_a_reasonable_length(
+    tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(log: RemoteLog) -> None:
+        raise StreamError("x" * 10**6)
+
+    monkeypatch.setattr(RemoteLog, "describe", refused)
+    relay = Relay(tmp_path / "relay", paths(sensors))
+    with pytest.raises(RefusedInputError) as raised:
+        relay.join()
+    assert len(str(raised.value)) == MOST_LETTERS
+
+
 def test_an_input_that_goes_is_reported_and_left_out_when_it_stays_away(
     tmp_path: Path, sensors: dict[str, Sensor]
 ) -> None:
@@ -286,9 +308,9 @@ def test_an_input_that_goes_is_reported_and_left_out_when_it_stays_away(
         return len(logged(relay.folder, FLOW)) == 1
 
     eventually(still_going)
-    told = [message for name, message in relay.reports if name == "b"]
-    assert "answers wait for it" in told[0]
-    assert "answers continue without it" in told[1]
+    reported = [message for name, message in relay.reports if name == "b"]
+    assert "answers wait for it" in reported[0]
+    assert "answers continue without it" in reported[1]
     assert logged(relay.folder, FLOW) == [flow(1, b"x", 2)]
     sensors["b"] = sensors["b"].restarted()
     sensors["b"].write(FLOW, flow(1, b"late", 1), flow(2, b"y", 1))
@@ -314,6 +336,117 @@ def test_a_stop_closes_epochs_that_are_not_complete(
     relay.stopped.request()
     relay.join()
     assert logged(relay.folder, FLOW) in ([flow(3, b"x", 2)], [flow(3, b"x", 4)])
+
+
+def test_all_streams_of_a_sensor_that_began_a_new_log_are_acknowledged(
+    tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs: list[str] = []
+    acknowledge = InputReader.acknowledge
+
+    def noted(reader: InputReader, log: str, cursors: Any) -> None:
+        if reader.name == "a":
+            logs.append(log)
+        acknowledge(reader, log, cursors)
+
+    monkeypatch.setattr(InputReader, "acknowledge", noted)
+    relay = Relay(tmp_path / "relay", paths(sensors))
+    for number in range(2):
+        for sensor in sensors.values():
+            sensor.write(FLOW, flow(number, b"x", 1))
+            sensor.write(PICK, (10 * number, 1))
+            sensor.beat(number + 1)
+        eventually(partial(has_promised, relay, number + 1))
+        if not number:
+            sensors["a"].stop()
+            shutil.rmtree(sensors["a"].folder / "log")
+            sensors["a"] = Sensor(sensors["a"].folder)
+            eventually(lambda: relay.loop.statuses["a"].connects_total == 2)
+    for sensor in sensors.values():
+        sensor.end()
+    relay.join()
+    assert sorted(logged(relay.folder, FLOW)) == [flow(0, b"x", 2), flow(1, b"x", 2)]
+    assert all(sensor.log.wait_acknowledged(0) for sensor in sensors.values())
+    # Cursors of both in turn would replace those that are not sent yet.
+    new = sensors["a"].log.identity
+    assert set(logs[logs.index(new) :]) == {new}
+
+
+def test_an_acknowledgement_that_is_lost_is_sent_again_while_messages_come(
+    tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acknowledge = RemoteLog.acknowledge
+    lost: list[str] = []
+
+    def lose_one(log: RemoteLog, cursors: Any) -> None:
+        if str(log.address) not in lost:
+            lost.append(str(log.address))
+            raise DisconnectedError
+        acknowledge(log, cursors)
+
+    monkeypatch.setattr(RemoteLog, "acknowledge", lose_one)
+    relay = Relay(tmp_path / "relay", paths(sensors), timeout_ns=1 << 60)
+    for sensor in sensors.values():
+        sensor.write(FLOW, flow(1, b"x", 1))
+        sensor.beat(2)
+    eventually(lambda: all(acknowledged(sensor) for sensor in sensors.values()))
+    assert len(lost) == 2
+    relay.stopped.request()
+    relay.join()
+
+
+def test_a_relay_whose_log_is_full_waits_for_its_readers(
+    tmp_path: Path, sensors: dict[str, Sensor]
+) -> None:
+    relay = Relay(tmp_path / "relay", paths(sensors), log_bytes=1)
+    for epoch in range(3):
+        for sensor in sensors.values():
+            sensor.write(FLOW, flow(epoch, b"x", 1))
+            sensor.beat(epoch + 1)
+        if not epoch:
+            eventually(lambda: logged(relay.folder, FLOW))
+    turns = relay.turns
+    eventually(lambda: relay.turns > turns + 2)
+    assert logged(relay.folder, FLOW) == [flow(0, b"x", 2)]
+    for sensor in sensors.values():
+        sensor.end()
+
+    def ends() -> bool:
+        relay.read_all()
+        return not relay.thread.is_alive()
+
+    eventually(ends)
+    relay.join()
+    assert relay.log.totals[STREAMS[0]].tuples_total == 3
+
+
+def acknowledged(sensor: Sensor) -> bool:
+    return any(any(cursors.values()) for cursors in sensor.log.acknowledged.values())
+
+
+@pytest.mark.parametrize("name", ["", "root"])
+def test_inputs_forget_a_relay_that_was_stopped_unless_its_user_has_named_it(
+    tmp_path: Path, sensors: dict[str, Sensor], name: str
+) -> None:
+    relay = Relay(tmp_path / "relay", paths(sensors), consumer=name)
+    for sensor in sensors.values():
+        sensor.log.register("slow")
+        sensor.write(FLOW, flow(3, b"x", 1))
+        sensor.beat(4)
+    eventually(lambda: logged(relay.folder, FLOW))
+    eventually(lambda: all(acknowledged(sensor) for sensor in sensors.values()))
+    relay.stopped.request()
+    relay.join()
+    for sensor in sensors.values():
+        assert set(sensor.log.acknowledged) == ({"slow", "root"} if name else {"slow"})
+    # The next one of that name begins where it ended, another one with all that there is.
+    again = Relay(tmp_path / "again", paths(sensors), consumer=name)
+    for sensor in sensors.values():
+        sensor.write(FLOW, flow(5, b"y", 1))
+        sensor.end()
+    again.join()
+    earlier = [] if name else [flow(3, b"x", 2)]
+    assert logged(again.folder, FLOW) == [*earlier, flow(5, b"y", 2)]
 
 
 def test_acknowledgements_that_a_kill_at_the_end_lost_are_sent_by_the_next_process(

@@ -18,8 +18,8 @@ from tests.support.gscope_command import command, status, wait_for
 from tests.support.requirements import needs
 
 from gscope.capture.log.description import ensure_same_lftas
-from gscope.capture.remote.address import LogAddress, TcpAddress
-from gscope.capture.remote.client import RemoteLog
+from gscope.capture.log.remote.address import LogAddress, TcpAddress
+from gscope.capture.log.remote.client import RemoteLog
 from gscope.cli.commands.option_groups import OutputRequest
 from gscope.cli.commands.sensor import requested_sensor
 from gscope.cli.config.effective import Config, GivenSetting, load_config

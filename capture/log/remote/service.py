@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.remote.forwarder import Forwarder
-from gscope.capture.remote.readers import Readers
-from gscope.capture.remote.server import RemoteLogServer
+from gscope.capture.log.remote.forwarder import Forwarder
+from gscope.capture.log.remote.readers import Readers
+from gscope.capture.log.remote.server import RemoteLogServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gscope.capture.heartbeats.demands import Demands
     from gscope.capture.log.description import LftaDescription
     from gscope.capture.log.log import StreamLog
-    from gscope.capture.remote.listener import Listener
+    from gscope.capture.log.remote.listener import Listener
 
 
 class RemoteService:

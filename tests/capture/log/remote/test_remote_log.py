@@ -12,10 +12,10 @@ import pytest
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import StreamLog
+from gscope.capture.log.remote.address import LogAddress, TcpAddress
+from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.server import LogServer
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
-from gscope.capture.remote.address import LogAddress, TcpAddress
-from gscope.capture.remote.client import RemoteLog
 from gscope.errors import DisconnectedError, StreamError, UsageError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, Extent, Message, Punctuation
@@ -99,6 +99,57 @@ def test_a_log_without_a_registered_consumer_keeps_everything(
     assert log.wait_acknowledged(0)
 
 
+def test_a_consumer_that_leaves_holds_nothing_and_makes_room_for_another(
+    log: StreamLog, client: RemoteLog, tmp_path: Path
+) -> None:
+    with RemoteLog(LogAddress(tmp_path / "capture.sock"), "other") as other:
+        client.describe()
+        other.describe()
+        write(log, 10)
+        write(log, 20)
+        client.acknowledge({"a": 2})
+        other.deregister()
+        assert log.positions["a"].base == 2
+        assert log.acknowledged == {"relay": {"a": 2}}
+        with pytest.raises(StreamError, match="unknown consumer 'other'"):
+            other.deregister()
+    log.register("third")
+    # Nothing is released while no consumer is left.
+    for name in ("relay", "third"):
+        log.deregister(name)
+    assert log.positions["a"].base == 2
+    assert log.register("fourth") == {"a": 2}
+
+
+def test_what_was_released_stays_released_after_the_last_consumer_has_left(
+    tmp_path: Path,
+) -> None:
+    log = StreamLog(tmp_path / "log", SPECS, most_registered=MOST)
+    write(log, 10)
+    write(log, 20)
+    log.register("relay")
+    log.acknowledge("relay", {"a": 2})
+    log.deregister("relay")
+    log.close()
+    log = StreamLog(tmp_path / "log", SPECS, most_registered=MOST)
+    assert (log.acknowledged, log.positions["a"].base, log.stats.shed_tuples_total) == ({}, 2, 0)
+    log.register("relay")
+    assert [type(m).__name__ for m in log.read({"a": 2})] == ["Batch", "Heartbeat"]
+    log.end(["a"])
+    assert not log.wait_acknowledged(0)
+    log.acknowledge("relay", {"a": 5})
+    log.deregister("relay")
+    assert log.wait_acknowledged(0)
+    log.close()
+
+
+def test_a_consumer_that_the_log_was_opened_for_does_not_leave(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path / "log", SPECS, consumers=[Consumer("job")], most_registered=MOST)
+    with pytest.raises(StreamError, match="cannot be forgotten"):
+        log.deregister("job")
+    log.close()
+
+
 def test_registered_consumers_are_known_after_a_restart(tmp_path: Path) -> None:
     log = StreamLog(tmp_path / "log", SPECS, most_registered=MOST)
     identity = log.identity
@@ -109,6 +160,20 @@ def test_registered_consumers_are_known_after_a_restart(tmp_path: Path) -> None:
     log = StreamLog(tmp_path / "log", SPECS, most_registered=MOST)
     assert log.acknowledged == {"relay": {"a": 1}}
     assert log.identity == identity
+    log.close()
+
+
+def test_a_restart_misses_nothing_that_was_released_before_a_consumer_registered(
+    tmp_path: Path,
+) -> None:
+    log = StreamLog(tmp_path / "log", SPECS, most_registered=MOST)
+    log.register("one")
+    write(log, 10)
+    log.acknowledge("one", {"a": 1})
+    log.register("two")
+    log.close()
+    log = StreamLog(tmp_path / "log", SPECS, most_registered=MOST)
+    assert log.acknowledged == {"one": {"a": 1}, "two": {"a": 1}}
     log.close()
 
 

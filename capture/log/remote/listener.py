@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.capture.remote.credentials import Tokens, read_tokens, server_context
+from gscope.capture.log.remote.credentials import Tokens, read_tokens, server_context
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     import ssl
 
-    from gscope.capture.remote.address import TcpAddress
+    from gscope.capture.log.remote.address import TcpAddress
     from gscope.capture.settings import ListenerSettings
 
 BACKLOG = 64

@@ -18,14 +18,14 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gscope.capture.remote.request_bound import RequestBound
+from gscope.capture.log.remote.request_bound import TOO_MANY, RequestBound
 from gscope.queries.run_folder.socket_address import SocketAddress
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gscope.capture.remote.listener import Listener
-    from gscope.capture.remote.readers import Readers
+    from gscope.capture.log.remote.listener import Listener
+    from gscope.capture.log.remote.readers import Readers
 
 MAX_CONNECTIONS = 64
 MAX_OF_HOST = 16
@@ -35,6 +35,9 @@ HANDSHAKE_S = 10.0
 
 TOKEN_S = 20.0
 """Seconds from the handshake until the first request with a valid token."""
+
+MAX_UNPROVEN = 16
+"""Requests of a connection until one has a valid token: each takes time from captures."""
 
 CLOSE_S = 2.0
 """Seconds in which a peer may take the last replies."""
@@ -186,10 +189,11 @@ class Forwarder:
         server: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
         """Forward both ways until either side closes, or breaks a rule."""
-        replies = asyncio.ensure_future(_replies(server[0], peer[1]))
+        bound = RequestBound()
+        replies = asyncio.ensure_future(_replies(server[0], peer[1], bound))
         ways = {
             replies,
-            asyncio.ensure_future(self._requests(peer[0], server[1])),
+            asyncio.ensure_future(self._requests(name, peer[0], server[1], bound)),
             asyncio.ensure_future(self._await_token(name)),
         }
         try:
@@ -202,11 +206,19 @@ class Forwarder:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
 
-    async def _requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        bound = RequestBound()
+    async def _requests(
+        self,
+        name: str,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        bound: RequestBound,
+    ) -> None:
         while data := await reader.read(_REQUEST_CHUNK_BYTES):
-            if not bound.admits(data):
-                self._readers.on_refused("oversized_requests")
+            refusal = bound.refusal(data)
+            if bound.requests > MAX_UNPROVEN and not self._readers.has_presented_token(name):
+                refusal = TOO_MANY
+            if refusal is not None:
+                self._readers.on_refused(refusal)
                 return
             writer.write(data)
             await writer.drain()
@@ -220,8 +232,11 @@ class Forwarder:
         self._readers.on_refused("silent_connections")
 
 
-async def _replies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _replies(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bound: RequestBound
+) -> None:
     while data := await reader.read(_CHUNK_BYTES):
+        bound.on_replies(data)
         writer.write(data)
         await writer.drain()
 

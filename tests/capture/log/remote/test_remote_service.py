@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
+from tests.capture.log.remote.cut import Cut
 from tests.support.certificates import (
     TOKEN,
     Certificate,
@@ -26,13 +26,14 @@ from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.description import SENSOR
 from gscope.capture.log.log import StreamLog
+from gscope.capture.log.remote import forwarder
+from gscope.capture.log.remote.address import LogAddress, TcpAddress
+from gscope.capture.log.remote.client import RemoteLog
+from gscope.capture.log.remote.credentials import Tokens, read_tokens, server_context
+from gscope.capture.log.remote.listener import Listener, open_socket
+from gscope.capture.log.remote.request_bound import MAX_REQUESTS
+from gscope.capture.log.remote.service import RemoteService
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
-from gscope.capture.remote import forwarder
-from gscope.capture.remote.address import LogAddress, TcpAddress
-from gscope.capture.remote.client import RemoteLog
-from gscope.capture.remote.credentials import Tokens, read_tokens, server_context
-from gscope.capture.remote.listener import Listener, open_socket
-from gscope.capture.remote.service import RemoteService
 from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, Extent, Punctuation
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 SPECS = [StreamSpec("a", (("tb", Direction.INCREASING),), epoch="tb")]
 ROWS = 1000
+LARGE_ROWS = 200_000
 
 
 class Served:
@@ -71,6 +73,13 @@ class Served:
         self.log.append("a", batch, (Extent("tb", first, first),))
         beat = StreamHeartbeat("a", (Punctuation("tb", first + 1),))
         self.log.write_heartbeat(first, 0, [beat])
+
+    def write_large(self) -> None:
+        """Write a batch that does not fit into the buffers between a server and a client."""
+        column = pa.array([0] * LARGE_ROWS, pa.int64())
+        batch = pa.record_batch({"tb": column, "text": pa.array([b"x" * 100] * LARGE_ROWS)})
+        self.log.append("a", batch, (Extent("tb", 0, 0),))
+        self.log.write_heartbeat(0, 0, [StreamHeartbeat("a", (Punctuation("tb", 1),))])
 
     def client(self, name: str = "relay", token: str = TOKEN, **how: Any) -> RemoteLog:
         trusted = how.get("trusted", self.certificate)
@@ -263,6 +272,8 @@ def test_describe_comes_first_and_a_consumer_acknowledges_for_itself_alone(
         one.consumer = "two"
         with pytest.raises(StreamError, match="is that of the consumer 'one', not of 'two'"):
             one.acknowledge({"a": 1})
+        with pytest.raises(StreamError, match="is that of the consumer 'one', not of 'two'"):
+            one.deregister()
     assert plain.log.acknowledged == {"one": {}, "two": {}}
 
 
@@ -306,6 +317,36 @@ def test_an_oversized_ticket_ends_the_connection_before_it_is_held(
         client.describe()
 
 
+def test_requests_that_pile_up_end_the_connection(plain: Served) -> None:
+    plain.log.register("relay")
+    plain.write_large()
+    with plain.client("one") as one, plain.client("two") as two:
+        one.describe()
+        two.describe()
+        ticket = flight.Ticket(b'{"segment": {"stream": "a", "sequence": 0}}')
+        unread: list[Any] = []
+        with suppress(pa.ArrowException):
+            unread.extend(
+                one._client.do_get(ticket, one._options(5)) for _ in range(MAX_REQUESTS + 1)
+            )
+        assert plain.refused == {"too_many_requests": 1}
+        table = two.pull("a", 0)
+        assert table is not None
+
+
+def test_a_peer_without_the_token_has_a_few_requests(plain: Served) -> None:
+    with plain.client(token="f" * 32) as client:
+        for _ in range(3 * forwarder.MAX_UNPROVEN):
+            with pytest.raises(StreamError):
+                client.ping()
+    assert plain.refused["too_many_requests"] >= 1
+    with plain.client() as client:
+        client.describe()
+        for _ in range(3 * forwarder.MAX_UNPROVEN):
+            client.ping()
+        assert plain.service.status()["connections"] == 1
+
+
 def test_a_later_subscription_of_a_consumer_ends_the_earlier_one(plain: Served) -> None:
     with plain.client() as one, plain.client() as two:
         one.describe()
@@ -341,10 +382,7 @@ def test_a_connection_cut_in_the_middle_is_an_error_and_the_batch_is_still_there
     plain: Served,
 ) -> None:
     plain.log.register("relay")
-    column = pa.array([0] * 200_000, pa.int64())
-    batch = pa.record_batch({"tb": column, "text": pa.array([b"x" * 100] * 200_000)})
-    plain.log.append("a", batch, (Extent("tb", 0, 0),))
-    plain.log.write_heartbeat(0, 0, [StreamHeartbeat("a", (Punctuation("tb", 1),))])
+    plain.write_large()
     with Cut(plain.place, after=3 << 20) as cut, plain.client(place=cut.place) as client:
         client.describe()
         with pytest.raises(DisconnectedError):
@@ -353,60 +391,7 @@ def test_a_connection_cut_in_the_middle_is_an_error_and_the_batch_is_still_there
         client.describe()
         table = client.pull("a", 0)
         assert table is not None
-        assert table.num_rows == 200_000
-
-
-class Cut:
-    """A proxy that resets the connection after some bytes of replies; a context manager."""
-
-    def __init__(self, target: TcpAddress, after: int) -> None:
-        self._target, self._after = target, after
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.place = TcpAddress("127.0.0.1", self._server.getsockname()[1])
-        self._connections: list[socket.socket] = []
-        self._pumps: list[threading.Thread] = []
-        self._thread = threading.Thread(target=self._serve)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                near, _ = self._server.accept()
-                self._connections.append(near)
-                far = socket.create_connection((self._target.host, self._target.port))
-                self._connections.append(far)
-                for source, sink, left in ((near, far, 1 << 30), (far, near, self._after)):
-                    self._pumps.append(
-                        threading.Thread(target=self._pump, args=(source, sink, left))
-                    )
-                    self._pumps[-1].start()
-
-    @staticmethod
-    def _pump(source: socket.socket, sink: socket.socket, left: int) -> None:
-        with suppress(OSError):
-            while left > 0 and (data := source.recv(min(left, 65_536))):
-                sink.sendall(data)
-                left -= len(data)
-        _shut_down(source)
-        _shut_down(sink)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _shut_down(self._server)  # ends accept, which a close alone would not
-        self._thread.join()
-        for connection in self._connections:
-            _shut_down(connection)
-        for pump in self._pumps:
-            pump.join()
-        for each in (self._server, *self._connections):
-            each.close()
-
-
-def _shut_down(connection: socket.socket) -> None:
-    with suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        assert table.num_rows == LARGE_ROWS
 
 
 def test_silent_peers_are_disconnected_and_connections_of_a_host_are_bounded(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.flight as flight
 
+from gscope.capture.log.remote.client import AUTHORIZATION
+from gscope.capture.log.remote.request_bound import MAX_REQUEST_BYTES
 from gscope.capture.log.server import LogServer, parsed
-from gscope.capture.remote.client import AUTHORIZATION
-from gscope.capture.remote.request_bound import MAX_REQUEST_BYTES
 from gscope.errors import StreamError
 
 if TYPE_CHECKING:
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from gscope.capture.heartbeats.demands import Demands
     from gscope.capture.log.description import LftaDescription
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.log.remote.credentials import Tokens
+    from gscope.capture.log.remote.readers import Readers
     from gscope.capture.log.segment_rows import SegmentRows
-    from gscope.capture.remote.credentials import Tokens
-    from gscope.capture.remote.readers import Readers
 
-ACTIONS = ("describe", "acknowledge", "punctuate", "ping")
+ACTIONS = ("describe", "acknowledge", "deregister", "punctuate", "ping")
 """The actions for other hosts."""
+
+_OF_CONSUMERS = ("acknowledge", "deregister")
+"""Those of them that a consumer runs for itself alone."""
 
 _PEER = "unix-abstract:"
 _SCHEME = "Bearer "
@@ -77,7 +80,7 @@ class RemoteLogServer(LogServer):
         consumer = self._readers.on_request(connection)
         body = action.body.to_pybytes()
         _ensure_small(body)
-        if action.type == "acknowledge":
+        if action.type in _OF_CONSUMERS:
             named = _consumer(body)
             if consumer is None:
                 raise _undescribed()

@@ -1,40 +1,55 @@
 """Client of a log on another host, or of one on this host, over Arrow Flight.
 
-What a server sends is bounded in size, and checked; nothing of it is executed.
+What a server sends is bounded in size, and checked before it is used; nothing of it is executed.
+Arrow expands compressed data before it can be checked, so the bound is not one on the memory that a
+server takes on purpose.
 """
 
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
 from gscope.capture.log.description import LogDescription
-from gscope.capture.log.server import GONE, MESSAGE_SCHEMA
-from gscope.capture.remote.address import TcpAddress
-from gscope.errors import DisconnectedError, StreamError
+from gscope.capture.log.remote.address import TcpAddress
+from gscope.capture.log.server import GONE, MAX_MESSAGES, MESSAGE_SCHEMA
+from gscope.errors import StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
+from gscope.queries.streams.flight_errors import FlightErrors, sentence_of
 from gscope.queries.streams.wire import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
 
-    from gscope.capture.remote.address import LogAddress
+    from gscope.capture.log.remote.address import LogAddress
     from gscope.queries.streams.messages import Message
 
 CALL_S = 20.0
-"""Seconds after which an action, or the next part of a segment, counts as unanswered."""
+"""Seconds after which an action, or an empty segment, counts as unanswered."""
+
+SLOWEST_BYTES_PER_S = 16 << 10
+"""Bytes of a segment's file for which a second more is granted: its rows are larger than that."""
+
+MAX_SEGMENT_BYTES = 8 << 30
+"""Limit of the rows of a segment, unless the caller has a lower one."""
 
 MAX_MESSAGE_BYTES = 64 << 20
-"""Limit of one message of a server: at most 1,024 messages, or 16,384 rows of a segment."""
+"""Limit of one message of Flight: ``MAX_MESSAGES``, or 16,384 rows of a segment."""
+
+MAX_RESULT_BYTES = 4 << 20
+"""Limit of the result of an action; the description of a log is the largest."""
 
 AUTHORIZATION = "authorization"
 """The header that holds ``Bearer`` and the token."""
 
-_MOST_WORDS = 500
+_MOST_LETTERS = 500
+
+_BATCH_BYTES = 4 << 10
+"""What a record batch takes beside its rows: many small ones must not add up."""
 
 
 class RemoteLog:
@@ -88,20 +103,32 @@ class RemoteLog:
             DisconnectedError: the server does not answer.
         """
         ticket = {"cursors": dict(cursors), "consumer": self.consumer}
-        return Subscription(self._get(ticket, None), self._errors)
+        return Subscription(self._get(ticket, None), str(self.address), self._errors)
 
-    def pull(self, stream: str, sequence: int) -> pa.Table | None:
+    def pull(
+        self,
+        stream: str,
+        sequence: int,
+        file_bytes: int = 0,
+        most_bytes: int = MAX_SEGMENT_BYTES,
+    ) -> pa.Table | None:
         """Return the rows of a batch; None if it was shed, or acknowledged by this consumer.
+
+        Args:
+            stream: the stream of the batch.
+            sequence: its number.
+            file_bytes: the size of its file, which grants time for a slow link.
+            most_bytes: the size of its rows beyond which they are refused.
 
         Raises:
             StreamError: the server refused.
             DisconnectedError: the server does not answer, or the connection was cut.
         """
         ticket = {"segment": {"stream": stream, "sequence": sequence}}
+        timeout_s = CALL_S + max(0, min(file_bytes, most_bytes)) / SLOWEST_BYTES_PER_S
         try:
             with self._errors():
-                reader = self._get(ticket, CALL_S)
-                return reader.read_all()
+                return self._rows(self._get(ticket, timeout_s), most_bytes)
         except StreamError as error:
             cause = error.__cause__
             if isinstance(cause, flight.FlightServerError) and cause.extra_info == GONE:
@@ -116,6 +143,15 @@ class RemoteLog:
             DisconnectedError: the server does not answer.
         """
         self._act("acknowledge", {"consumer": self.consumer, "cursors": dict(cursors)})
+
+    def deregister(self) -> None:
+        """Let the server forget this consumer, and keep nothing for it.
+
+        Raises:
+            StreamError: the server refused.
+            DisconnectedError: the server does not answer.
+        """
+        self._act("deregister", {"consumer": self.consumer})
 
     def punctuate(self, wanted: Mapping[str, Mapping[str, int]]) -> None:
         """Ask for heartbeats of streams as soon as they can promise bounds.
@@ -157,14 +193,31 @@ class RemoteLog:
             body = flight.Ticket(json.dumps(ticket).encode())
             return self._client.do_get(body, self._options(timeout_s))
 
+    def _rows(self, reader: Any, most_bytes: int) -> pa.Table:
+        batches = []
+        held_bytes = 0
+        for chunk in reader:
+            held_bytes += chunk.data.get_total_buffer_size() + _BATCH_BYTES
+            if held_bytes > most_bytes:
+                reader.cancel()
+                message = f"{self.address} sent a batch of more than {most_bytes} bytes"
+                raise StreamError(message)
+            batches.append(_checked(chunk.data, str(self.address)))
+        return pa.Table.from_batches(batches, reader.schema)
+
     def _act(self, name: str, fields: Mapping[str, object]) -> bytes:
         with self._errors():
             action = flight.Action(name, json.dumps(fields).encode())
-            results = list(self._client.do_action(action, self._options(CALL_S)))
-        if len(results) != 1:
-            message = f"{self.address}: expected one result of {name}, got {len(results)}"
+            # No more than the first two are received.
+            results = list(islice(self._client.do_action(action, self._options(CALL_S)), 2))
+        bodies = [result.body.to_pybytes() for result in results]
+        if len(bodies) != 1 or len(bodies[0]) > MAX_RESULT_BYTES:
+            message = (
+                f"{self.address}: expected one result of {name} of at most {MAX_RESULT_BYTES} "
+                f"bytes, got {', '.join(str(len(body)) for body in bodies) or 'none'}"
+            )
             raise StreamError(message)
-        return results[0].body.to_pybytes()  # type: ignore[no-any-return]
+        return bodies[0]  # type: ignore[no-any-return]
 
     def _errors(self) -> _RemoteErrors:
         return _RemoteErrors(str(self.address))
@@ -176,8 +229,9 @@ class Subscription:
     It ends when all its streams have ended, or when the server stops.
     """
 
-    def __init__(self, reader: Any, errors: Callable[[], _RemoteErrors]) -> None:
+    def __init__(self, reader: Any, server: str, errors: Callable[[], _RemoteErrors]) -> None:
         self._reader = reader
+        self._server = server
         self._errors = errors
 
     def __iter__(self) -> Iterator[list[Message]]:
@@ -189,46 +243,57 @@ class Subscription:
         """
         with self._errors():
             if not self._reader.schema.equals(MESSAGE_SCHEMA):
-                message = "the server sent something else than messages"
+                message = f"{self._server} sent something else than messages"
                 raise StreamError(message)
             try:
                 for chunk in self._reader:
-                    yield [decode(record) for record in chunk.data.column(0).to_pylist()]
+                    yield [decode(record) for record in self._records(chunk.data)]
             finally:
                 self._reader.cancel()
+
+    def _records(self, batch: pa.RecordBatch) -> list[bytes]:
+        if batch.num_rows > MAX_MESSAGES:
+            message = f"{self._server} sent {batch.num_rows} messages: expected {MAX_MESSAGES}"
+            raise StreamError(message)
+        records: list[bytes] = _checked(batch, self._server).column(0).to_pylist()
+        return records
 
     def cancel(self) -> None:
         """End the iterator; harmless when it has ended."""
         self._reader.cancel()
 
 
-class _RemoteErrors:
+class _RemoteErrors(FlightErrors):
     """Context that turns errors of Flight into ``StreamError``, with the address of the server."""
 
     def __init__(self, server: str) -> None:
         self._server = server
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def refusal(self, error: BaseException) -> str:
+        """Return what the server says."""
         if isinstance(error, flight.FlightUnauthenticatedError):
-            message = f"{self._server} refused the token: {_sentence(error)}"
-            raise StreamError(message) from error
-        if isinstance(error, flight.FlightServerError):
-            message = f"{self._server}: {_sentence(error)}"
-            raise StreamError(message) from error
-        if isinstance(error, pa.ArrowException | OSError):
-            message = f"{self._server} does not answer: {_sentence(error)}"
-            raise DisconnectedError(message) from error
+            return f"{self._server} refused the token: {_printable(error)}"
+        return f"{self._server}: {_printable(error)}"
+
+    def silence(self, error: BaseException) -> str:
+        """Return why there is no answer."""
+        return f"{self._server} does not answer: {_printable(error)}"
 
 
-def _sentence(error: BaseException) -> str:
-    """Return what the error of a server says, without Flight's additions or control characters."""
-    text = str(error).split(". Detail:")[0].split(". gRPC client debug context:")[0]
-    return "".join(c if c.isprintable() else " " for c in text[:_MOST_WORDS])
+def _printable(error: BaseException) -> str:
+    """Return what a server says, cut and without control characters."""
+    return "".join(c if c.isprintable() else " " for c in sentence_of(error)[:_MOST_LETTERS])
+
+
+def _checked(batch: pa.RecordBatch, server: str) -> pa.RecordBatch:
+    """Return ``batch``, which no access can leave: offsets, indices and counts of NULLs are right.
+
+    Raises:
+        StreamError: they are not.
+    """
+    try:
+        batch.validate(full=True)
+    except pa.ArrowException as error:
+        message = f"{server} sent invalid data: {_printable(error)}"
+        raise StreamError(message) from error
+    return batch

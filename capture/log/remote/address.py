@@ -59,6 +59,19 @@ class TcpAddress:
         except ValueError:
             return False
 
+    def ensure_readable(self, *, has_tls: bool) -> None:
+        """Refuse to read a log of another host without TLS.
+
+        Raises:
+            UsageError: the address is not on loopback, and no certificate is trusted.
+        """
+        if not has_tls and not self.is_loopback:
+            message = (
+                f"{self} is on another host, and would be read without TLS; name the certificates "
+                "to trust with --tls-ca"
+            )
+            raise UsageError(message)
+
 
 @dataclass(frozen=True, slots=True)
 class LogAddress:

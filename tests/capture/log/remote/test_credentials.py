@@ -9,15 +9,15 @@ import pytest
 from tests.support.certificates import TOKEN, make_certificate, token_file
 from tests.support.requirements import needs, needs_root
 
-from gscope.capture.remote.address import TcpAddress
-from gscope.capture.remote.credentials import (
+from gscope.capture.log.remote.address import TcpAddress
+from gscope.capture.log.remote.credentials import (
     MAX_FILE_BYTES,
     Tokens,
     read_tokens,
     server_context,
     trusted_certificates,
 )
-from gscope.capture.remote.listener import ensure_protected, open_socket
+from gscope.capture.log.remote.listener import ensure_protected, open_socket
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
