@@ -20,11 +20,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from gscope.engine.spark.tasks.window_answers import WindowAnswers, WindowPlan
+from gscope.engine.spark.tasks.window_answers import AnswerPlan, WindowAnswers
 from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.windows.assembly import Assembly, WindowEnd
 from gscope.engine.windows.pieces import NUMBER
-from gscope.engine.windows.saved import SavedWindow, read_saved, write_saved
+from gscope.engine.windows.saved import SavedWindow, WindowStates
 from gscope.engine.windows.timeline import Timeline
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.window_node import WindowNode
@@ -50,7 +50,7 @@ class CountedAnswers(WindowAnswers):
         super().add(end, keys)
 
 
-def plan_of(columns: str, overlap: int, having: str) -> WindowPlan:
+def plan_of(columns: str, overlap: int, having: str) -> AnswerPlan:
     """Return the plan of a query over windows of ``overlap`` slides."""
     text = (
         f"SELECT window_end, srcIP, {columns} FROM TCP [RANGE {overlap * SLIDE} SLIDE {SLIDE}]"
@@ -58,10 +58,10 @@ def plan_of(columns: str, overlap: int, having: str) -> WindowPlan:
     )
     (node,) = compile_queries([QueryText(text, "q")], CompileContext(("a",))).program.nodes
     assert isinstance(node, WindowNode)
-    return WindowPlan.of(node)
+    return AnswerPlan.of(node)
 
 
-def slices(plan: WindowPlan, first: int, end: int, args: argparse.Namespace) -> pa.Table:
+def slices(plan: AnswerPlan, first: int, end: int, args: argparse.Namespace) -> pa.Table:
     """Return the tuples between two ends of windows, in no order of groups."""
     chosen = np.random.default_rng(first)
     count = (end - first) * args.rows
@@ -83,12 +83,13 @@ def slices(plan: WindowPlan, first: int, end: int, args: argparse.Namespace) -> 
     return pa.table(columns)
 
 
-def measure(plan: WindowPlan, steps: int, folder: Path, args: argparse.Namespace) -> str:
+def measure(plan: AnswerPlan, steps: int, folder: Path, args: argparse.Namespace) -> str:
     """Answer the windows in ``steps`` steps, and return what they cost."""
     node = plan.node
     timeline = Timeline(node.window, node.windows.slicing)
     full = node.window.overlap
     ends = [0, full, *(full + args.windows * (n + 1) // steps for n in range(steps))]
+    states = WindowStates(folder, plan.layout)
     saved: SavedWindow | None = None
     spent, answers = 0.0, 0
     for step, (first, end) in enumerate(pairwise(ends)):
@@ -98,10 +99,17 @@ def measure(plan: WindowPlan, steps: int, folder: Path, args: argparse.Namespace
         began = time.process_time()
         before = None
         if saved is not None:
-            before = read_saved(folder, f"{step - 1}", plan.layout, len(saved.ids))
+            before = states.read(f"{step - 1}", len(saved.ids))
         writer = FileWriter(folder, f"{step}.parquet")
         assembly = Assembly(
-            timeline, plan.layout, plan.key_names, rows, before, folder, f"{step}-", plan.counted
+            timeline,
+            plan.layout,
+            plan.key_names,
+            rows,
+            before,
+            states.opened,
+            f"{step}-",
+            plan.counted,
         )
         collected = CountedAnswers(plan, writer.write)
         answer = partial(collected.add, keys=assembly.keys)
@@ -110,7 +118,7 @@ def measure(plan: WindowPlan, steps: int, folder: Path, args: argparse.Namespace
         writer.close()
         answers += collected.rows
         if saved is not None:
-            write_saved(folder, f"{step}", saved)
+            states.write(f"{step}", saved)
         spent += time.process_time() - began
         # The memory of the first window is not released at the expense of the next step.
         del assembly, collected, answer, before, rows

@@ -83,7 +83,8 @@ def measure(given: argparse.Namespace, work: str) -> Run:
             after = _cpu_of(process.pid)
             run.cpu.update({name: cpu - before.get(name, 0.0) for name, cpu in after.items()})
             time.sleep(given.slide + 1)
-            process.send_signal(2)
+            # SIGINT would be ignored if this runs in the background of a shell.
+            process.terminate()
 
         stopper = threading.Thread(target=stop)
         stopper.start()

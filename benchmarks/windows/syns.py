@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SYNS = 523_761
 DAY_S = 86_400
 PUBLISHED_SOURCES = {1: 5.3, 45: 96.0, 488: 488.0, 1500: 1085.0}
-"""Mean distinct sources in so many seconds."""
+"""Mean distinct sources, by the seconds in which they send."""
 
 SETS = 50
 QUERIES = (2, 4, 8, 16, 32)

@@ -6,7 +6,6 @@ rows that it answers. Windows without rows are passed with arithmetic.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +22,23 @@ from gscope.engine.windows.slice_store import SliceStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from gscope.engine.watermarks.bounds import Bound
     from gscope.engine.windows.pieces import Piece
+    from gscope.engine.windows.slice_files import OpenFiles
     from gscope.engine.windows.timeline import Timeline
 
     Array = NDArray[Any]
+
+_NEAR = 64
+"""Numbers of slices up to the next rows within which windows without rows are passed one by one: a
+search for the first window with rows costs as much as some fifty of them."""
+
+
+_SPARSE = 8
+"""Identities are looked up in a table if at least one in this number of them is live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +65,8 @@ class Assembly:
         keys: the names of the columns that identify a group.
         rows: one row for each slice and group, or several: ``NUMBER``, keys and partials.
         saved: what the step before left; None if no group was live.
-        folder: the folder of slice files.
-        name: the beginning of the names of new files, relative to ``folder``.
+        opened: reads the files of slices.
+        name: the beginning of the names of new files, relative to the folder of ``opened``.
         counted: the values that are counted, if groups are answered that consist of several
             low-level ones; None to answer the low-level groups.
     """
@@ -71,7 +78,7 @@ class Assembly:
         keys: tuple[str, ...],
         rows: pa.Table,
         saved: SavedWindow | None,
-        folder: Path,
+        opened: OpenFiles,
         name: str,
         counted: Counted | None = None,
     ) -> None:
@@ -96,16 +103,17 @@ class Assembly:
                 live = self._table.live
                 self._groups.enter(live, saved.table.totals, live)
         self._store = SliceStore(
-            folder,
+            opened,
             name,
             () if saved is None else saved.files,
             layout,
             self._ids,
-            lambda ids: np.searchsorted(self._ids, ids),
+            place_of(self._ids),
         )
         self._window = None if saved is None else saved.window
-        fresh = pieces_of(rows, places[known:], count, timeline, layout)
-        self._fresh: deque[Piece] = deque(fresh)
+        # One at a time: a step may read some hundred thousand pieces of a single row each.
+        self._fresh = pieces_of(rows, places[known:], count, timeline, layout)
+        self._next = next(self._fresh, None)
 
     @property
     def keys(self) -> pa.Table:
@@ -129,10 +137,11 @@ class Assembly:
             for window, first, behind in self._timeline.bounds(self._window, end):
                 self._advance(first, behind)
                 self._window = window + 1
-                if not len(table.live):
+                if len(table.live):
+                    answer(self._end(window))
+                elif self._next is None or self._next.label - behind > _NEAR:
                     break
-                answer(self._end(window))
-        if self._window is None or not (self._fresh or len(table.live)):
+        if self._window is None or (self._next is None and not len(table.live)):
             return None
         ((_, first, behind),) = self._timeline.bounds(self._window, self._window + 1)
         self._advance(first, behind)
@@ -148,9 +157,9 @@ class Assembly:
         if len(self._table.live):
             assert self._window is not None
             return self._window
-        if not self._fresh:
+        if self._next is None:
             return np.inf
-        next_window = self._timeline.first_holding(self._fresh[0].label)
+        next_window = self._timeline.first_holding(self._next.label)
         self._window = next_window if self._window is None else max(self._window, next_window)
         return self._window
 
@@ -165,9 +174,8 @@ class Assembly:
                     groups.clear()
             else:
                 self._leave(first)
-        fresh = self._fresh
-        while fresh and fresh[0].label < behind:
-            piece = fresh.popleft()
+        while self._next is not None and self._next.label < behind:
+            piece, self._next = self._next, next(self._fresh, None)
             if piece.label >= first:
                 new = table.enter(piece)
                 store.add(piece)
@@ -206,6 +214,16 @@ class Assembly:
             kept,
             tuple(self._store.save()),
         )
+
+
+def place_of(ids: Array) -> Callable[[Array], Array]:
+    """Return the function from identities to their places in ``ids``, which ascends."""
+    if not len(ids) or ids[-1] - ids[0] >= _SPARSE * len(ids):
+        return lambda chosen: np.searchsorted(ids, chosen)
+    first = ids[0]
+    places = np.zeros(ids[-1] - first + 1, np.int64)
+    places[ids - first] = np.arange(len(ids))
+    return lambda chosen: places[chosen - first]
 
 
 def _each(pieces: Iterator[Piece], act: Callable[[Piece], None]) -> Iterator[Piece]:

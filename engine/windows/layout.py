@@ -2,7 +2,7 @@
 
 Counts and sums are columns of one matrix, so that slices come and leave with one operation for all
 of them. Its first column is the presence: the number of pieces in the window in which the group has
-a row. A partial that may be NULL has a column with the number of pieces in which it is not.
+a row. A partial that may be NULL has a column with the number of rows in which it is not.
 Least and greatest values, OR and AND cannot be undone; they are stacked values.
 """
 
@@ -144,8 +144,6 @@ class Layout:
             column = np.zeros(count, np.int64)
             np.add.at(column, groups, np.ascontiguousarray(rows.sums[:, place]))
             made.sums[:, place] = column
-        for place in self.present.values():
-            np.minimum(made.sums[:, place], 1, out=made.sums[:, place])
         for place in range(len(self.xored)):
             column = np.zeros(count, np.int64)
             np.bitwise_xor.at(column, groups, np.ascontiguousarray(rows.xors[:, place]))

@@ -1,9 +1,13 @@
-"""The state of a window from step to step: the file of the live table, which names all others."""
+"""The state of a window from step to step: the file of the live table, which names all others.
+
+The process that wrote a state keeps its live table and open files, and reads them only after a
+restart.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +15,7 @@ import pyarrow as pa
 
 from gscope.engine.windows.live import LiveTable
 from gscope.engine.windows.slice_files import (
+    OpenFiles,
     SliceFile,
     as_array,
     as_column,
@@ -20,7 +25,6 @@ from gscope.engine.windows.slice_files import (
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -55,13 +59,60 @@ class SavedWindow:
     files: tuple[SliceFile, ...]
 
 
+class WindowStates:
+    """The states that the steps of one window leave.
+
+    Args:
+        folder: the folder to which the names of files are relative.
+        layout: the numbers of a group.
+
+    Attributes:
+        opened: the files of slices that are open.
+    """
+
+    def __init__(self, folder: Path, layout: Layout) -> None:
+        self.opened = OpenFiles(folder)
+        self._layout = layout
+        self._last: tuple[str, SavedWindow] | None = None
+
+    def read(self, name: str, rows: int) -> SavedWindow:
+        """Return a state of ``rows`` groups.
+
+        It is no longer kept, and other files are closed, so that a caller may repeat a step that
+        failed and has left other files of the same names.
+
+        Raises:
+            EngineError: see ``read_saved``.
+        """
+        last = self._last
+        if last is not None and last[0] == name:
+            saved = last[1]
+        else:
+            saved = read_saved(self.opened.folder, name, self._layout, rows)
+        self._last = None
+        self.opened.keep(file.name for file in saved.files)
+        return saved
+
+    def write(self, name: str, saved: SavedWindow) -> int:
+        """Write a state, and return the size of its file."""
+        size = write_saved(self.opened.folder, name, saved)
+        self._last = name, saved
+        self.opened.keep(file.name for file in saved.files)
+        return size
+
+    def forget(self) -> None:
+        """Forget the state, and close its files."""
+        self._last = None
+        self.opened.keep(())
+
+
 def write_saved(folder: Path, name: str, saved: SavedWindow) -> int:
     """Write the live table and return the size of its file."""
     manifest = {
         "window": saved.window,
         "span": saved.span,
         "next_id": saved.next_id,
-        "files": [_described(file) for file in saved.files],
+        "files": [astuple(file) for file in saved.files],
     }
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         "id": pa.array(saved.ids),
@@ -87,16 +138,10 @@ def read_saved(folder: Path, name: str, layout: Layout, rows: int) -> SavedWindo
         with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
             table = reader.read_all()
     except (OSError, pa.ArrowException) as error:
-        message = (
-            f"cannot read the state of {rows} groups in {path}: {error};"
-            " executors must share the folder of the job"
-        )
+        message = f"cannot read the state of {rows} groups in {path}: {error}"
         raise EngineError(message) from error
     if table.num_rows != rows:
-        message = (
-            f"expected the state of {rows} groups in {path}, got {table.num_rows};"
-            " executors must share the folder of the job"
-        )
+        message = f"expected the state of {rows} groups in {path}, got {table.num_rows}"
         raise EngineError(message)
     manifest = json.loads(table.schema.metadata[_MANIFEST])
     fronts = [as_array(table[f"f{n}"]) for n in range(len(layout.stacked))]
@@ -110,15 +155,5 @@ def read_saved(folder: Path, name: str, layout: Layout, rows: int) -> SavedWindo
         keys,
         table["id"].to_numpy(),
         live,
-        files_of(manifest["files"]),
+        tuple(SliceFile(*file) for file in manifest["files"]),
     )
-
-
-def _described(file: SliceFile) -> list[Any]:
-    """Return a file as plain JSON values."""
-    return [getattr(file, field.name) for field in fields(file)]
-
-
-def files_of(described: Sequence[list[Any]]) -> tuple[SliceFile, ...]:
-    """Return files from plain JSON values."""
-    return tuple(SliceFile(*each) for each in described)

@@ -56,11 +56,45 @@ class SliceFile:
     row: int = 0
 
 
+class OpenFiles:
+    """Files of pieces that are open for reading, so that no step opens them again.
+
+    The index of a file is read when it is opened, and is long if the file has many batches.
+
+    Args:
+        folder: the folder to which names are relative.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files: dict[str, tuple[pa.OSFile, pa.ipc.RecordBatchFileReader]] = {}
+
+    def batch(self, name: str, number: int) -> pa.RecordBatch:
+        """Return a batch of a file.
+
+        Raises:
+            EngineError: the file is missing or unreadable.
+        """
+        try:
+            if name not in self._files:
+                source = pa.OSFile(str(self.folder / name))
+                self._files[name] = source, pa.ipc.open_file(source)
+            return self._files[name][1].get_batch(number)
+        except (OSError, pa.ArrowException) as error:
+            message = f"cannot read slices of a window in {self.folder / name}: {error}"
+            raise EngineError(message) from error
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Close all files but those of ``names``; a deleted file takes disk while it is open."""
+        for name in self._files.keys() - set(names):
+            self._files.pop(name)[0].close()
+
+
 class SliceReader:
     """The pieces of a file that have not left, from the oldest to the youngest.
 
     Args:
-        folder: the folder to which names are relative.
+        opened: reads the file.
         file: the file.
         layout: the numbers of a row.
         place_of: returns the places of identities.
@@ -70,10 +104,14 @@ class SliceReader:
     """
 
     def __init__(
-        self, folder: Path, file: SliceFile, layout: Layout, place_of: Callable[[Array], Array]
+        self,
+        opened: OpenFiles,
+        file: SliceFile,
+        layout: Layout,
+        place_of: Callable[[Array], Array],
     ) -> None:
         self.file = file
-        self._path = folder / file.name
+        self._opened = opened
         self._layout = layout
         self._place_of = place_of
         self._rows: _Rows | None = None
@@ -95,9 +133,11 @@ class SliceReader:
             self.file = replace(self.file, batch=self.file.batch + 1, row=0)
             self._rows = None
 
-    def pieces(self) -> Iterator[Piece]:
-        """Yield all pieces from the oldest to the youngest; they stay."""
-        yield from self._rest()
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in their order in the file, which is not of the front; they stay."""
+        for batch in range(self.file.batch, self.file.batches):
+            row = self.file.row if batch == self.file.batch else 0
+            yield self._opened.batch(self.file.name, batch).slice(row)
 
     def reversed(self) -> Iterator[Piece]:
         """Yield all pieces from the youngest to the oldest; they stay."""
@@ -111,21 +151,9 @@ class SliceReader:
             yield from self._read(batch, row).pop_all()
 
     def _read(self, batch: int, row: int) -> _Rows:
-        """Return the rows of a batch, counted from the older end, from ``row`` on.
-
-        Raises:
-            EngineError: the file is missing or unreadable.
-        """
+        """Return the rows of a batch, counted from the older end, from ``row`` on."""
         number = self.file.batches - 1 - batch if self.file.is_front else batch
-        try:
-            with pa.OSFile(str(self._path)) as source, pa.ipc.open_file(source) as reader:
-                rows = reader.get_batch(number).slice(row)
-        except (OSError, pa.ArrowException) as error:
-            message = (
-                f"cannot read slices of a window in {self._path}: {error};"
-                " executors must share the folder of the job"
-            )
-            raise EngineError(message) from error
+        rows = self._opened.batch(self.file.name, number).slice(row)
         return _Rows.of(rows, self._layout, self._place_of)
 
 
@@ -161,6 +189,19 @@ class SliceWriter:
             if self._waiting_rows >= BATCH_ROWS:
                 self._flush()
 
+    def copy(self, readers: Iterable[SliceReader]) -> None:
+        """Append the rows that are left of files, oldest first; nothing else is appended."""
+        waiting: list[pa.RecordBatch] = []
+        for reader in readers:
+            self._last = reader.file.last
+            for batch in reader.batches():
+                waiting.append(batch)
+                if sum(each.num_rows for each in waiting) >= BATCH_ROWS:
+                    self._append(waiting)
+                    waiting = []
+        if waiting:
+            self._append(waiting)
+
     def close(self) -> SliceFile | None:
         """Complete the file and describe it; None if there was no piece."""
         if self._waiting:
@@ -181,10 +222,13 @@ class SliceWriter:
 
     def _flush(self) -> None:
         pieces = self._waiting[::-1] if self._is_front else self._waiting
-        batch = _batch(pieces, self._ids)
+        self._append([_batch(pieces, self._ids)])
+        self._waiting, self._waiting_rows = [], 0
+
+    def _append(self, batches: list[pa.RecordBatch]) -> None:
+        (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
         for first in range(0, batch.num_rows, 4 * BATCH_ROWS):
             self._write(batch, first)
-        self._waiting, self._waiting_rows = [], 0
 
     def _write(self, batch: pa.RecordBatch, first: int) -> None:
         part = batch

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.windows.slice_files import SliceReader, SliceWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from gscope.engine.windows.layout import Layout
     from gscope.engine.windows.live import LiveTable
     from gscope.engine.windows.pieces import Piece
-    from gscope.engine.windows.slice_files import SliceFile
+    from gscope.engine.windows.slice_files import OpenFiles, SliceFile
 
     Array = NDArray[Any]
 
 FAN = 16
-"""So many files become one if none is larger than all others, so that no window has many files."""
+"""This number of files become one, unless one of them is larger than all the others together."""
 
 
 class SliceStore:
     """The pieces in the window.
 
     Args:
-        folder: the folder of the files.
+        opened: reads the files; new ones are written to its folder.
         name: the beginning of the names of new files.
         files: the files that the steps before left, oldest first.
         layout: the numbers of a row.
@@ -39,14 +37,14 @@ class SliceStore:
 
     def __init__(
         self,
-        folder: Path,
+        opened: OpenFiles,
         name: str,
         files: Sequence[SliceFile],
         layout: Layout,
         ids: Array,
         place_of: Callable[[Array], Array],
     ) -> None:
-        self._folder = folder
+        self._opened = opened
         self._name = name
         self._layout = layout
         self._ids = ids
@@ -125,8 +123,7 @@ class SliceStore:
         if len(last) < FAN or last[0].is_front or 2 * max(rows) > sum(rows):
             return files
         writer = self._writer("joined", is_front=False)
-        for file in last:
-            writer.write(self._reader(file).pieces())
+        writer.copy(map(self._reader, last))
         made = writer.close()
         assert made is not None
         return self._joined([*files[:-FAN], made])
@@ -137,9 +134,9 @@ class SliceStore:
             yield from reader.reversed()
 
     def _reader(self, file: SliceFile) -> SliceReader:
-        return SliceReader(self._folder, replace(file), self._layout, self._place_of)
+        return SliceReader(self._opened, file, self._layout, self._place_of)
 
     def _writer(self, kind: str, *, is_front: bool) -> SliceWriter:
         self._written += 1
         name = f"{self._name}{kind}{self._written}.arrow"
-        return SliceWriter(self._folder, name, self._ids, is_front=is_front)
+        return SliceWriter(self._opened.folder, name, self._ids, is_front=is_front)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.plan.windows.window import SlidingWindow
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ _BLOCK = 1024
 
 _FAR = 256
 """Numbers of slices that differ by more are labelled apart, so that a gap costs nothing."""
+
+_SPAN = 1 << 16
+"""Numbers are labelled in portions of this span, in each of which all edges are in memory."""
 
 _NARROW = 1 << 61
 """Times beyond it are computed with Python's integers."""
@@ -51,7 +55,8 @@ class Timeline:
     def labels(self, numbers: Array) -> Array:
         """Return the label of the piece that holds each slice, given ascending numbers."""
         made = np.empty(len(numbers), np.int64)
-        cuts = np.flatnonzero(np.diff(numbers) > _FAR) + 1
+        is_cut = (np.diff(numbers) > _FAR) | (np.diff(numbers // _SPAN) > 0)
+        cuts = np.flatnonzero(is_cut) + 1
         firsts, ends = [0, *cuts.tolist()], [*cuts.tolist(), len(numbers)]
         for first, end in zip(firsts, ends, strict=True):
             near = numbers[first:end]
@@ -79,16 +84,21 @@ class Timeline:
             first += block
 
     def _edges(self, least: int, greatest: int) -> Array:
-        """Return the numbers at the edges of windows around two slices, ascending."""
-        slicing, window = self.slicing, self.window
-        since = slicing.last_time_before(least + 1)
-        until = slicing.last_time_before(greatest + 1)
-        ending = window.first_ending_after(since) - 1, window.first_ending_after(until)
-        starting = window.last_starting_by(since) - 1, window.last_starting_by(until) + 1
-        _, ends = self._times(ending[0], ending[1] - ending[0] + 1)
-        starts, _ = self._times(starting[0], starting[1] - starting[0] + 1)
-        times = np.concatenate([starts, ends])
-        return np.unique(self._numbers(times)).astype(np.int64)
+        """Return the numbers at the edges of windows up to ``greatest``, ascending.
+
+        The first is not above ``least``.
+        """
+        since = self.slicing.last_time_before(least + 1)
+        until = self.slicing.last_time_before(greatest + 1)
+        kind = _kind(since, until)
+        numbers = []
+        for period, shift in self.window.edges:
+            first, last = (since + shift) // period, (until + shift) // period
+            turns = np.arange(last - first + 1).astype(kind)
+            numbers.append(self._numbers((turns + first) * period - shift))
+        # The log of another host may hold any number, also one that no time has.
+        edges: Array = np.clip(np.unique(np.concatenate(numbers)), MIN_INT, MAX_INT)
+        return edges.astype(np.int64)
 
     def _numbers(self, times: Array) -> Array:
         """Return the numbers of the slices that hold ``times``."""
@@ -100,10 +110,14 @@ class Timeline:
     def _times(self, first: int, count: int) -> tuple[Array, Array]:
         """Return the starts and the ends of ``count`` windows."""
         window = self.window
-        extremes = (window.start(first), window.end(first + count))
-        kind = np.int64 if max(map(abs, extremes)) < _NARROW else np.object_
+        kind = _kind(window.start(first), window.end(first + count))
         if isinstance(window, SlidingWindow):
             ends = (np.arange(count).astype(kind) + first) * window.slide
             return ends - window.range, ends
         ends = np.array([window.end(first - 1 + each) for each in range(count + 1)], kind)
         return ends[:-1], ends[1:]
+
+
+def _kind(*times: int) -> Any:
+    """Return the type of an array of times between these."""
+    return np.int64 if max(map(abs, times)) < _NARROW else np.object_

@@ -26,7 +26,7 @@ GROUPS = {
     "performance": "Performance and errors",
     "security": "Security",
     "layers": "Links, VLANs, tunnels, ICMP",
-    "published": "Published: as printed in the papers of Gigascope",
+    "published": "Published: as printed in the papers",
 }
 """The heading of each group, in the order in which groups are listed."""
 

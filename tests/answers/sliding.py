@@ -7,19 +7,22 @@ groups. It has no slices, no partial aggregates and no incremental state.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 from tests.differential import addresses
 from tests.differential.shown import shown
+from tests.differential.sliding import CLOCK, Column, window_over
 from tests.differential.syntax import Field, Type
 from tests.differential.traffic import SECOND_NS, Traffic, random_traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from random import Random
+
+    from tests.differential.sliding import Window
 
 INTERFACES = ("alpha", "beta", "gamma")
 _YEAR_NS = 365 * 86400 * SECOND_NS
@@ -37,6 +40,8 @@ QUERIES = "".join(
 """The queries over whose results some windows slide: along a quotient of time, and a number."""
 
 _INTS = ("time_ns", "len", "vlan", "ipversion", "protocol", "ttl", "srcPort", "destPort", "flags")
+
+_NUMBERS = pa.schema([(name, pa.int64()) for name in ("number", "len", "protocol")])
 
 _Aggregate = tuple[str, str, Type]
 _ANY: tuple[_Aggregate, ...] = (
@@ -75,16 +80,14 @@ class _Source:
         arguments: columns that aggregates take.
         keys: group-by terms, alike in both languages, with their types.
         conditions: WHERE clauses.
-        on: the ordering column; empty for the clock of packets.
-        unit_ns: nanoseconds in a unit of the ordering column; 1 for a number.
+        on: what windows slide along.
     """
 
     name: str
     arguments: tuple[str, ...]
     keys: tuple[tuple[str, Type], ...]
     conditions: tuple[str, ...]
-    on: str = ""
-    unit_ns: int = 1
+    on: Column = CLOCK
 
 
 _SOURCES = (
@@ -111,20 +114,16 @@ _SOURCES = (
         ("n", "bytes"),
         (("protocol", Type.INT), ("n % 2", Type.INT)),
         ("", "n > 1"),
-        on="tb",
-        unit_ns=5 * SECOND_NS,
+        Column("tb", "tb", 5 * SECOND_NS, Type.TIMESTAMP, 5 * SECOND_NS),
     ),
     _Source(
         "numbered",
         ("len",),
         (("protocol", Type.INT), ("len % 3", Type.INT)),
         ("", "len > 60"),
-        on="number",
+        Column("number", "number", SECOND_NS, None, SECOND_NS),
     ),
 )
-_SLIDES = (1, 2, 3, 5, 7, 10, 15, 30, 60)
-_RANGES = (1, 2, 3, 7, 10, 18, 30, 45, 60, 61, 120)
-_MILLISECONDS = (250, 333, 500, 1500, 2750)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,73 +131,62 @@ class Sliding:
     """A query over windows.
 
     Attributes:
-        lengths: range and slide, or lengths of slices, in nanoseconds or the column's unit.
         columns: GSQL, SQL and type of keys and aggregates.
         keys: how many of them are keys.
-        having: in both languages, over the last column; empty for none.
+        having: alike in both languages, as ``condition`` is; empty for none.
     """
 
     name: str
     source: _Source
-    lengths: tuple[int, ...]
-    is_slices: bool
+    window: Window
     condition: str
     columns: tuple[_Aggregate, ...]
     keys: int
-    having: tuple[str, str]
+    having: str
 
     @property
     def gsql(self) -> str:
         """The text for gscope."""
-        window = "SLICES {}" if self.is_slices else "RANGE {} SLIDE {}"
-        lengths = [self._length(n) for n in self.lengths]
-        text = window.format(", ".join(lengths)) if self.is_slices else window.format(*lengths)
-        on = f" ON {self.source.on}" if self.source.on else ""
         columns = ", ".join(f"{text} AS c{n}" for n, (text, _, _) in enumerate(self.columns))
         keys = [f"{text} AS c{n}" for n, (text, _, _) in enumerate(self.columns[: self.keys])]
         return (
             f"DEFINE {{ query_name '{self.name}'; }} SELECT window_end, window_start, {columns} "
-            f"FROM {self.source.name} [{text}{on}]"
+            f"FROM {self.source.name} {self.window.text}"
             + (f" WHERE {self.condition}" if self.condition else "")
             + (f" GROUP BY {', '.join(keys)}" if keys else "")
-            + (f" HAVING {self.having[0]}" if self.having[0] else "")
+            + (f" HAVING {self.having}" if self.having else "")
         )
-
-    def _length(self, length: int) -> str:
-        """Packets' lengths are in nanoseconds, all others in the unit of the column."""
-        if self.source.on:
-            return str(length)
-        seconds, rest = divmod(length, SECOND_NS)
-        return f"'{length // 10**6} ms'" if rest else str(seconds)
 
     @property
     def sql(self) -> str:
         """The brute force for DuckDB, over a table of the source and one of ``bursts``."""
-        on = self.source.on or "time_ns"
-        unit = self.source.unit_ns
+        on, scale = self.window.on.name, self.window.scale
         columns = ", ".join(f"{text} AS c{n}" for n, (_, text, _) in enumerate(self.columns))
         keys = "".join(f", {text}" for _, text, _ in self.columns[: self.keys])
         return (
-            f"SELECT window_end * {unit}, window_start * {unit}, {columns} FROM ({self._windows}) "
+            f"SELECT window_end * {scale}, window_start * {scale}, {columns} FROM ({self._windows}) "
             f"JOIN {self.source.name} ON {on} >= window_start AND {on} < window_end"
             + (f" WHERE {self.condition}" if self.condition else "")
             + f" GROUP BY window_end, window_start{keys}"
-            + (f" HAVING {self.having[1]}" if self.having[1] else "")
+            + (f" HAVING {self.having}" if self.having else "")
         )
 
     @property
     def _windows(self) -> str:
         """All windows about the times of each burst of packets, by generating their ends."""
-        first, last = f"first_{self.source.on}", f"last_{self.source.on}"
-        period = sum(self.lengths) if self.is_slices else self.lengths[1]
+        first, last = f"first_{self.window.on.name}", f"last_{self.window.on.name}"
+        lengths = self.window.lengths
+        period = sum(lengths) if self.window.is_slices else lengths[1]
         ends = (
             f"SELECT unnest(range({first} // {period} - 1,"
-            f" ({last} + {self.lengths[0]}) // {period} + 2)) * {period} AS t FROM bursts"
+            f" ({last} + {lengths[0]}) // {period} + 2)) * {period} AS t FROM bursts"
         )
-        if not self.is_slices:
-            return f"SELECT DISTINCT t AS window_end, t - {self.lengths[0]} AS window_start FROM ({ends})"
-        sums = [sum(self.lengths[:n]) for n in range(len(self.lengths) + 1)]
-        slices = ", ".join(f"({a}, {b})" for a, b in pairwise(sums))
+        if not self.window.is_slices:
+            return (
+                f"SELECT DISTINCT t AS window_end, t - {lengths[0]} AS window_start FROM ({ends})"
+            )
+        edges = accumulate(lengths, initial=0)
+        slices = ", ".join(f"({a}, {b})" for a, b in pairwise(edges))
         return (
             "SELECT DISTINCT t + b AS window_end, t + a AS window_start "
             f"FROM ({ends}), (VALUES {slices}) AS slices(a, b)"
@@ -207,39 +195,30 @@ class Sliding:
     @property
     def fields(self) -> tuple[Field, ...]:
         """The columns of the answer."""
-        edge = Type.INT if self.source.on == "number" else Type.TIMESTAMP
+        edge = self.window.on.kind or Type.INT
         kinds = [edge, edge, *(kind for _, _, kind in self.columns)]
         return tuple(Field(str(n), kind) for n, kind in enumerate(kinds))
 
 
 def random_sliding(random: Random, count: int) -> list[Sliding]:
-    """Return ``count`` queries, among them several over the same source, condition and keys."""
-    made: list[Sliding] = []
-    for number in range(count):
-        lengths, is_slices = _lengths(random)
-        query = _random(random, f"w{number}", random.choice(_SOURCES))
-        if made and random.random() < 0.5:
-            other = random.choice(made)
-            aggregates = _aggregates(random, other.source)
-            columns = (*other.columns[: other.keys], *aggregates)
-            query = replace(other, name=query.name, columns=columns, having=("", ""))
-        if query.source.on:
-            unit_ns = max(SECOND_NS, query.source.unit_ns)
-            lengths = tuple(max(1, length // unit_ns) for length in lengths)
-        made.append(replace(query, lengths=lengths, is_slices=is_slices))
+    """Return ``count`` queries: one over each source, then others with its condition and keys."""
+    made = [_random(random, f"w{n}", source) for n, source in enumerate(_SOURCES)]
+    while len(made) < count:
+        like = random.choice(made)
+        columns = (*like.columns[: like.keys], *_aggregates(random, like.source))
+        window = window_over(random, like.source.on)
+        made.append(replace(like, name=f"w{len(made)}", window=window, columns=columns, having=""))
     return made
 
 
 def _random(random: Random, name: str, source: _Source) -> Sliding:
     keys = random.sample(source.keys, random.choice((0, 1, 1, 2)))
     aggregates = _aggregates(random, source)
-    having = ("", "")
-    if random.random() < 0.2:
-        limit = random.choice((1, 3, 8))
-        having = (f"count(*) > {limit}", f"count(*) > {limit}")
+    having = f"count(*) > {random.choice((1, 3, 8))}" if random.random() < 0.2 else ""
     columns = (*((key, key, kind) for key, kind in keys), *aggregates)
     condition = random.choice(source.conditions)
-    return Sliding(name, source, (1, 1), False, condition, columns, len(keys), having)
+    window = window_over(random, source.on)
+    return Sliding(name, source, window, condition, columns, len(keys), having)
 
 
 def _aggregates(random: Random, source: _Source) -> list[_Aggregate]:
@@ -252,25 +231,12 @@ def _aggregates(random: Random, source: _Source) -> list[_Aggregate]:
     ]
 
 
-def _lengths(random: Random) -> tuple[tuple[int, ...], bool]:
-    """Return range and slide, or slices, in nanoseconds."""
-    if random.random() < 0.15:
-        return tuple(random.choice(_SLIDES) * SECOND_NS for _ in range(random.randint(1, 4))), True
-    slide = random.choice(_SLIDES) * SECOND_NS
-    if random.random() < 0.15:
-        return (slide, slide), False
-    if random.random() < 0.25:
-        slide = random.choice(_MILLISECONDS) * 10**6
-        return (random.choice(_MILLISECONDS) * 10**6, slide), False
-    return (random.choice(_RANGES) * SECOND_NS, slide), False
-
-
 def bursts_of_traffic(random: Random, count: int) -> Traffic:
     """Return bursts of packets with gaps between them, one of them of a year."""
     skew_ns = random.choice((0, 2 * SECOND_NS))
     gaps = [*random.choices(_GAPS_NS[:-1], k=count - 2), _YEAR_NS]
     random.shuffle(gaps)
-    packets = list(replace(random_traffic(random)).packets)
+    packets = list(random_traffic(random).packets)
     for gap in gaps:
         begin = max((p.time_ns for p in packets), default=0) + gap
         burst = random_traffic(random).packets
@@ -300,7 +266,7 @@ class BruteForce:
             f"{edge}_{on}": [time // unit - origin for time in each]
             for edge, each in zip(("first", "last"), times, strict=True)
             for on, unit, origin in (
-                ("", 1, 0),
+                (CLOCK.name, 1, 0),
                 ("tb", 5 * SECOND_NS, 0),
                 ("number", SECOND_NS, _ORIGIN),
             )
@@ -312,16 +278,24 @@ class BruteForce:
             f"CREATE VIEW per_tb AS SELECT time_ns // {5 * SECOND_NS} AS tb, protocol,"
             " count(*) AS n, sum(len)::BIGINT AS bytes FROM IP GROUP BY ALL"
         )
-        self._db.execute(
-            f"CREATE VIEW numbered AS SELECT time_ns // {SECOND_NS} - {_ORIGIN} AS number, len,"
-            " protocol FROM IP WHERE interface = 'alpha'"
-        )
+        self._db.register("in_order", pa.Table.from_pylist(_in_order(decoded["alpha"]), _NUMBERS))
+        self._db.execute("CREATE VIEW numbered AS FROM in_order")
 
     def rows(self, query: Sliding) -> list[tuple[str, ...]]:
         """Return the answer as a reader of CSV sees it, in no order."""
         names = [field.name for field in query.fields]
         found = self._db.execute(query.sql).fetchall()
         return shown([dict(zip(names, _plain(row), strict=True)) for row in found], query.fields)
+
+
+def _in_order(packets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of ``numbered``: a packet with a lower number than one before is skipped."""
+    rows: list[dict[str, Any]] = []
+    for packet in packets:
+        number = packet["time_ns"] // SECOND_NS - _ORIGIN
+        if "ipversion" in packet and (not rows or number >= rows[-1]["number"]):
+            rows.append({"number": number, **{name: packet[name] for name in ("len", "protocol")}})
+    return rows
 
 
 def _plain(row: Sequence[object]) -> Iterator[object]:

@@ -112,19 +112,19 @@ class Window:
 def random_window(random: Random, source: Readable) -> Window:
     """A window over packets, or over an increasing column of a query."""
     if not isinstance(source, Query):
-        return _over(random, CLOCK)
+        return window_over(random, CLOCK)
     below = source.window if isinstance(source, Group) else None
     if below is not None and below.on.kind is not None and random.random() < 0.5:
         column = Column(WINDOW_TIME, "", 1, Type.TIMESTAMP, _SECOND_NS)
         tiles = tuple(length * below.scale for length in below.lengths) if below.is_slices else ()
-        return _over(random, column, tiles)
+        return window_over(random, column, tiles)
     field = random.choice([field for field in source.fields if field.unit_ns])
     counts_ns = clock_of(source, field)
     # Of other expressions it is not said here whether they count time.
     kind = Type.TIMESTAMP if counts_ns else None
     unit_ns = counts_ns or field.unit_ns
     bare_ns = _SECOND_NS if field.type is Type.TIMESTAMP else unit_ns
-    return _over(random, Column(field.name, field.name, unit_ns, kind, bare_ns))
+    return window_over(random, Column(field.name, field.name, unit_ns, kind, bare_ns))
 
 
 def clock_of(source: Readable, field: Field) -> int | None:
@@ -174,7 +174,7 @@ def other_window(random: Random, query: Group, name: str) -> Group:
     return replace(
         query,
         name=name,
-        window=_over(random, on, tiles),
+        window=window_over(random, on, tiles),
         columns=tuple(query.columns[i] for i in at),
         fields=tuple(query.fields[i] for i in at),
         order=(),
@@ -182,8 +182,8 @@ def other_window(random: Random, query: Group, name: str) -> Group:
     )
 
 
-def _over(random: Random, on: Column, tiles: tuple[int, ...] = ()) -> Window:
-    """A window; over slices one that consists of whole ``tiles``."""
+def window_over(random: Random, on: Column, tiles: tuple[int, ...] = ()) -> Window:
+    """A random window along ``on``; over slices one that consists of whole ``tiles``."""
     is_slices = random.random() < 0.15 and not tiles
     lengths_ns = _slices(random) if is_slices else _range_and_slide(random)
     lengths = tuple(max(1, length // on.unit_ns) for length in lengths_ns)

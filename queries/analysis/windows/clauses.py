@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import UnsupportedError
-from gscope.queries.analysis.typing.unsupported import find_aggregates
+from gscope.queries.analysis.typing.unsupported import is_grouped
 from gscope.queries.gsql import nodes
 from gscope.queries.plan.windows.columns import WRITTEN
 
@@ -35,8 +35,7 @@ def with_groups(body: nodes.Select, source: Source) -> nodes.Select:
             "GROUP BY minute(window_end), … CLOSING_WHEN …"
         )
         raise UnsupportedError(message, position=body.closing_when.position, remedy=remedy)
-    parts = (*body.outputs, *((body.having,) if body.having is not None else ()))
-    if body.group_by or any(any(find_aggregates(part)) for part in parts):
+    if is_grouped(body):
         return body
     if body.distinct:
         outputs = tuple(_without_stars(body, source))

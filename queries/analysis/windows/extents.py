@@ -12,7 +12,7 @@ from gscope.queries.gsql import nodes
 from gscope.queries.gsql.intervals import read_interval_ns
 from gscope.queries.gsql.literals import quote, write_interval
 from gscope.queries.plan.windows.columns import WINDOW_TIME
-from gscope.queries.plan.windows.tiling import has_edge, tiles
+from gscope.queries.plan.windows.tiling import tiled_ranges, tiles
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
 if TYPE_CHECKING:
@@ -27,10 +27,13 @@ MAX_OVERLAP = 1_000_000
 """The greatest quotient of RANGE and SLIDE: the most windows that hold one tuple."""
 
 MAX_SLICES = 256
-"""The most lengths of SLICES: a packet is tested for the edges of each."""
+"""The most lengths of SLICES: the number of a slice takes a division for each."""
 
 MAX_LENGTH = 1 << 62
-"""The greatest length in the unit of its column, so that no sum of two overflows."""
+"""The greatest length, so that no sum of two overflows 64 bits.
+
+In nanoseconds, or in the unit of a column that does not count time.
+"""
 
 
 def read_window(written: nodes.Window, column: OrderingColumn, substitutes: Substitutes) -> Window:
@@ -47,7 +50,7 @@ def read_window(written: nodes.Window, column: OrderingColumn, substitutes: Subs
     if isinstance(written, nodes.SlicesWindow):
         if len(written.slices) > MAX_SLICES:
             message = f"invalid SLICES: expected at most {MAX_SLICES}, got {len(written.slices)}"
-            remedy = "each costs every packet a division"
+            remedy = "the slice of a packet is found by a division for each length"
             raise TypeMismatchError(message, position=written.position, remedy=remedy)
         lengths = tuple(_length(one, "SLICES", column, substitutes) for one in written.slices)
         if sum(lengths) * (column.unit_ns or 1) > MAX_LENGTH:
@@ -90,23 +93,11 @@ def check_tiling(below: WindowGroupBy, window: Window, what: str, position: Posi
         f"windows must begin and end between slices; let lengths be multiples of "
         f"{_shown(slices.period, is_time=is_time)}"
     )
-    if isinstance(window, SlidingWindow) and has_edge(slices, window.slide, 0):
-        ranges = _tiled_ranges(slices, window)
+    if isinstance(window, SlidingWindow) and (ranges := tiled_ranges(slices, window)):
         shown = " or ".join(_shown(length, is_time=is_time) for length in ranges)
         slide = _shown(window.slide, is_time=is_time)
         remedy = f"windows must begin and end between slices: with SLIDE {slide}, RANGE {shown}"
     raise TemporalError(message, position=position, remedy=remedy)
-
-
-def _tiled_ranges(slices: RepeatedSlices, window: SlidingWindow) -> list[int]:
-    """Return the next shorter and longer range of whole slices, as far as there are any."""
-    lasts = {edge % window.slide for _, edge in slices.edges}
-    rests = [last for last in sorted(lasts) if has_edge(slices, window.slide, last)]
-    periods = window.range // window.slide
-    ranges = [(periods + more) * window.slide + rest for more in (-1, 0, 1) for rest in rests]
-    shorter = [length for length in ranges if 0 < length < window.range]
-    longer = [length for length in ranges if length > window.range]
-    return [*shorter[-1:], *longer[:1]]
 
 
 def _shown(length: int, *, is_time: bool) -> str:

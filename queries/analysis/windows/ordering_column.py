@@ -130,13 +130,11 @@ def _reason(column: ColumnSchema | None) -> str:
 
 
 def _is_usable(column: ColumnSchema) -> bool:
-    """Return whether a window can slide along a column: an integer that never decreases."""
-    return (
-        column.ordering.direction is Direction.INCREASING
-        and not column.ordering.band
-        and not column.is_nullable
-        and column.type in (GsqlType.INT, GsqlType.TIMESTAMP)
-    )
+    """Return whether a window can slide along a column: it never decreases.
+
+    Such a column is an INT or TIMESTAMP and never NULL, as all that are temporal.
+    """
+    return column.ordering.direction is Direction.INCREASING and not column.ordering.band
 
 
 def _of_result(source: Source, schema: ColumnSchema) -> OrderingColumn:

@@ -23,10 +23,6 @@ class NumberedWindows:
     window: Window
     slicing: Slicing
 
-    def first_slice(self, window: int) -> int:
-        """Return the number of the first slice of ``window``."""
-        return self.slicing.number(self.window.start(window))
-
     def end_slice(self, window: int) -> int:
         """Return the number of the first slice after ``window``: its own are all below."""
         return self.slicing.number(self.window.end(window))

@@ -101,11 +101,11 @@ class Slicing:
         length = self.period
         if sum(length // period for period, _ in self.edges) > most:
             return None
-        ends = {
+        ends = {  # 0 is an edge of every window, so that the period is the greatest of them
             multiple * period - shift
             for period, shift in self.edges
             for multiple in range(1, length // period + 1)
-        } | {length}
+        }
         return tuple(end - start for start, end in pairwise((0, *sorted(ends))))
 
     @property
@@ -117,10 +117,6 @@ class Slicing:
     def period(self) -> int:
         """The time after which the edges repeat."""
         return lcm(*(period for period, _ in self.edges))
-
-    def scaled(self, factor: int) -> Slicing:
-        """Return the same slices in a unit that is ``factor`` times as fine."""
-        return Slicing(tuple((period * factor, shift * factor) for period, shift in self.edges))
 
 
 EVERY_TIME = Slicing(((1, 0),))

@@ -11,15 +11,36 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gscope.queries.plan.windows.window import RepeatedSlices, Window
+    from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow, Window
 
 
 def tiles(slices: RepeatedSlices, window: Window) -> bool:
     """Return whether every start and end of a window is an edge of ``slices``, in the same unit."""
-    return all(has_edge(slices, period, shift) for period, shift in window.edges)
+    return all(_has_edge(slices, period, shift) for period, shift in window.edges)
 
 
-def has_edge(slices: RepeatedSlices, period: int, shift: int) -> bool:
+def tiled_ranges(slices: RepeatedSlices, window: SlidingWindow) -> list[int]:
+    """Return the next shorter and the next longer range with which ``slices`` tile the window.
+
+    One is missing if no shorter range does; both are if windows of this slide end inside slices.
+
+    Args:
+        slices: the slices.
+        window: a window that they do not tile.
+    """
+    slide = window.slide
+    if not _has_edge(slices, slide, 0):
+        return []
+    # The window that ends at 0 begins between these slices. Its neighbours end at most a period on.
+    after = slices.first_ending_after(-window.range)
+    ends = [slices.end(after + n) for n in range(-len(slices.lengths), len(slices.lengths))]
+    fit = [-end for end in ends if end < 0 and _has_edge(slices, slide, -end % slide)]
+    longer = [length for length in fit if length > window.range]
+    shorter = [length for length in fit if length < window.range]
+    return [*shorter[:1], *longer[-1:]]
+
+
+def _has_edge(slices: RepeatedSlices, period: int, shift: int) -> bool:
     """Return whether ``slices`` have an edge at each time t with (t + shift) % period = 0."""
     edges = {-edge % slices.period for _, edge in slices.edges}
     step = gcd(period, slices.period)

@@ -165,6 +165,50 @@ def test_a_step_answers_a_bounded_number_of_rows() -> None:
     assert ends == [*range(110, 1091, 10), math.inf]
 
 
+def test_a_burst_is_not_taken_for_evenly_spread_rows() -> None:
+    query = driven(SlidingWindow(1000, 1))
+    query.batch(0, 0, 0, rows=50_000)
+    query.batch(0, 1, 9_999, rows=1_000)
+    query.beat(10_000, 10_000)
+    (work, *_) = query.released()
+    # Each of these windows has the rows of the burst.
+    assert work.high == 19
+
+
+def test_late_rows_may_arrive_with_a_burst() -> None:
+    query = driven(SlidingWindow(1000, 1))
+    query.beat(10, 10)
+    query.released()
+    late = query.batch(0, 3, 9)
+    query.batch(0, 10, 99, rows=100_000)
+    query.beat(100, 100)
+    (work, *_) = query.released()
+    assert work.high == 39
+    assert query.operator.late_tuples == late.rows
+
+
+def test_strides_over_times_without_rows_end_at_the_next_batch() -> None:
+    query = driven(SlidingWindow(1000, 1))
+    query.batch(0, 0, 10**6, rows=2_000)  # one row at each end, for all that is known
+    query.batch(0, 900_000, 10**6, rows=900_000)
+    query.beat(10**6, 10**6)
+    ends = [work.high for work in query.released()]
+    before = [end for end in ends if end <= 900_000]
+    assert len(before) < 10
+    assert before[-1] == 900_000
+    # 9 rows enter in each window.
+    assert ends[len(before)] - 900_000 < 400
+
+
+def test_a_batch_that_arrives_after_silence_is_answered_in_bounded_steps() -> None:
+    query = driven(SlidingWindow(1000, 1))
+    assert isinstance(query.operator, window.WindowOperator)
+    query.operator.idle = 20
+    query.batch(0, 0, 99, rows=100_000)
+    query.beat(100, 100)
+    assert query.released()[0].high == 31
+
+
 def test_tumbling_windows_need_no_bound() -> None:
     query = driven(SlidingWindow(10, 10))
     query.batch(0, 0, 999, rows=400_000)

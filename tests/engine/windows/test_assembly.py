@@ -6,14 +6,17 @@ import math
 import random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from gscope.engine.windows.assembly import Assembly, WindowEnd
-from gscope.engine.windows.layout import Layout
+from gscope.engine.windows import slice_files, slice_store
+from gscope.engine.windows.assembly import Assembly, WindowEnd, place_of
+from gscope.engine.windows.layout import Layout, from_words, to_words
 from gscope.engine.windows.pieces import NUMBER
-from gscope.engine.windows.saved import SavedWindow, read_saved, write_saved
+from gscope.engine.windows.saved import SavedWindow, WindowStates
 from gscope.engine.windows.timeline import Timeline
+from gscope.errors import EngineError
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Partial
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MASK = (1 << 64) - 1
+MAX_NAN = "NaN"
+"""Stands for NaN, which equals itself as the greatest value."""
 
 PARTIALS = (
     Partial("n0", PartialOp.COUNT, None, GsqlType.INT, is_nullable=False),
@@ -54,9 +59,10 @@ def random_row(chosen: random.Random, time: int, groups: int) -> Row:
         if partial.op is PartialOp.COUNT:
             value = chosen.randrange(1, 4)
         elif partial.type is GsqlType.IP:
-            value = chosen.choice([0, (1 << 128) - 1, chosen.getrandbits(128)]).to_bytes(16)
+            bits = chosen.choice([0, 32, 128])
+            value = chosen.choice([(1 << 128) - 1, chosen.getrandbits(bits)]).to_bytes(16)
         elif partial.type is GsqlType.FLOAT:
-            value = chosen.choice([0.0, -1.5, math.inf, -math.inf, chosen.random()])
+            value = chosen.choice([0.0, -1.5, math.inf, -math.inf, math.nan, chosen.random()])
         elif partial.type is GsqlType.BOOL:
             value = chosen.random() < 0.3
         row[partial.name] = None if partial.is_nullable and chosen.random() < 0.4 else value
@@ -88,7 +94,7 @@ def folded(op: PartialOp, values: list[Any]) -> Any:
         case PartialOp.MIN:
             return min(present)
         case PartialOp.MAX:
-            return max(present)
+            return MAX_NAN if any(value != value for value in present) else max(present)
     made = present[0]
     for value in present[1:]:
         if op is PartialOp.OR:
@@ -123,36 +129,48 @@ class Steps:
         self.timeline = Timeline(window, slicing)
         self.layout = Layout.of(PARTIALS)
         self.folder = folder
+        self.states = WindowStates(folder, self.layout)
         self.answers: Answers = {}
         self.windows: list[int] = []
         self.saved: tuple[str, SavedWindow] | None = None
         self.steps = 0
 
-    def step(self, rows: list[Row], high: float) -> None:
-        """Do one step."""
+    def restart(self) -> None:
+        """Forget all but the files."""
+        self.states = WindowStates(self.folder, self.layout)
+
+    def step(self, rows: list[Row], high: float, *, fails: bool = False) -> None:
+        """Do one step, a second time if the first attempt fails after the last window."""
         self.steps += 1
-        before = None
-        if self.saved is not None:
-            before = read_saved(self.folder, self.saved[0], self.layout, len(self.saved[1].ids))
-        assembly = Assembly(
-            self.timeline,
-            self.layout,
-            ("k0", "k1"),
-            table(rows, self.timeline.slicing),
-            before,
-            self.folder,
-            f"{self.steps:06d}-",
-        )
+        if fails:
+            self._assembly(rows).run(high, lambda _: None)
+        assembly = self._assembly(rows)
         saved = assembly.run(high, lambda end: self._answer(end, assembly))
         self.saved = None
         if saved is not None:
             name = f"{self.steps:06d}-live.arrow"
-            write_saved(self.folder, name, saved)
+            self.states.write(name, saved)
+            first = self.timeline.slicing.number(self.timeline.window.start(saved.window))
+            assert saved.span == (first, max(file.last for file in saved.files))
             self.saved = name, saved
         kept = {name, *(f.name for f in saved.files)} if saved is not None else set()
         for path in self.folder.iterdir():
             if path.name not in kept:
                 path.unlink()
+
+    def _assembly(self, rows: list[Row]) -> Assembly:
+        before = None
+        if self.saved is not None:
+            before = self.states.read(self.saved[0], len(self.saved[1].ids))
+        return Assembly(
+            self.timeline,
+            self.layout,
+            ("k0", "k1"),
+            table(rows, self.timeline.slicing),
+            before,
+            self.states.opened,
+            f"{self.steps:06d}-",
+        )
 
     def _answer(self, end: WindowEnd, assembly: Assembly) -> None:
         self.windows.append(end.window)
@@ -161,7 +179,7 @@ class Steps:
         for key, *values in zip(keys, *columns, strict=True):
             place = end.window, key["k0"], key["k1"]
             assert place not in self.answers
-            self.answers[place] = tuple(values)
+            self.answers[place] = tuple(MAX_NAN if v != v else v for v in values)
 
 
 def random_window(chosen: random.Random) -> Window:
@@ -173,8 +191,13 @@ def random_window(chosen: random.Random) -> Window:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_windows_equal_plain_loops(seed: int, tmp_path: Path) -> None:
+def test_windows_equal_plain_loops(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chosen = random.Random(seed)
+    # Files of many batches, and pieces that are cut: a batch has up to four times as many rows.
+    monkeypatch.setattr(slice_files, "BATCH_ROWS", chosen.choice([1, 3, slice_files.BATCH_ROWS]))
+    monkeypatch.setattr(slice_store, "FAN", chosen.choice([2, slice_store.FAN]))
     window = random_window(chosen)
     others = [random_window(chosen) for _ in range(chosen.randrange(3))]
     slicing = Slicing.of([window, *others])
@@ -198,7 +221,9 @@ def test_windows_equal_plain_loops(seed: int, tmp_path: Path) -> None:
         ready = [r for r in rows[done:] if slicing.number(r["t"]) < high]
         done += len(ready)
         chosen.shuffle(ready)
-        steps.step(ready, high)
+        if chosen.random() < 0.3:
+            steps.restart()
+        steps.step(ready, high, fails=chosen.random() < 0.3)
         if done == len(rows) - 1 or chosen.random() < 0.1:
             break
         clock += chosen.choice([0, 1, 30])
@@ -219,6 +244,48 @@ def test_windows_equal_plain_loops(seed: int, tmp_path: Path) -> None:
     }
 
 
+def test_least_and_greatest_numbers_have_the_order_of_all_levels() -> None:
+    values = [-math.inf, -2.5, -0.0, 0.0, 2.5, math.inf, math.nan, -math.nan]
+    words = to_words(pa.array(values), GsqlType.FLOAT)
+    assert words.tolist() == sorted(words.tolist())
+    shown = [repr(value) for value in from_words(words, GsqlType.FLOAT, None).to_pylist()]
+    assert shown == ["-inf", "-2.5", "0.0", "0.0", "2.5", "inf", "nan", "nan"]
+    addresses = [n.to_bytes(16) for n in (0, 1, 1 << 63, 1 << 64, 1 << 127, (1 << 128) - 1)]
+    pairs = to_words(pa.array(addresses, pa.binary(16))[1:], GsqlType.IP)
+    assert pairs.tolist() == sorted(pairs.tolist())
+    assert from_words(pairs, GsqlType.IP, None).to_pylist() == addresses[1:]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("*-live.arrow", r"cannot read the state of \d+ groups in .*-live\.arrow: "),
+        ("*-slices*.arrow", r"cannot read slices of a window in .*-slices\d\.arrow: "),
+    ],
+)
+def test_a_damaged_file_is_an_error_that_names_it(
+    pattern: str, message: str, tmp_path: Path
+) -> None:
+    chosen, window = random.Random(0), SlidingWindow(100, 1)
+    steps = Steps(window, Slicing.of([window]), tmp_path)
+    steps.step([random_row(chosen, 5, 3)], 6)
+    (path,) = tmp_path.glob(pattern)
+    path.write_bytes(path.read_bytes()[:100])
+    steps.restart()
+    with pytest.raises(EngineError, match=message):
+        steps.step([], math.inf)
+
+
+def test_a_state_of_other_groups_is_an_error(tmp_path: Path) -> None:
+    chosen, window = random.Random(0), SlidingWindow(100, 1)
+    steps = Steps(window, Slicing.of([window]), tmp_path)
+    steps.step([random_row(chosen, 5, 3)], 6)
+    assert steps.saved is not None
+    steps.restart()
+    with pytest.raises(EngineError, match=r"expected the state of 2 groups in .*, got 1"):
+        steps.states.read(steps.saved[0], 2)
+
+
 def test_many_steps_leave_few_files(tmp_path: Path) -> None:
     chosen, window = random.Random(0), SlidingWindow(100, 1)
     slicing = Slicing.of([window])
@@ -232,3 +299,13 @@ def test_many_steps_leave_few_files(tmp_path: Path) -> None:
     assert most <= 32
     assert steps.windows == list(range(1, 151))
     assert steps.answers == by_loops(rows, range(1, 151), window)
+
+
+@pytest.mark.parametrize("spread", [1, 3, 1_000])
+@pytest.mark.parametrize("count", [1, 2, 500])
+def test_places_are_those_of_the_identities(count: int, spread: int) -> None:
+    chosen = random.Random(count)
+    ids = sorted(chosen.sample(range(1 << 40, (1 << 40) + count * spread), count))
+    asked = chosen.choices(ids, k=50)
+    places = place_of(np.array(ids))(np.array(asked))
+    assert places.tolist() == [ids.index(each) for each in asked]

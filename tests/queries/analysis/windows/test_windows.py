@@ -18,6 +18,8 @@ from gscope.queries.plan.logical import (
     WindowGroupBy,
 )
 from gscope.queries.plan.row_order import visible
+from gscope.queries.plan.show_expressions import show
+from gscope.queries.plan.windows.clamp import limits
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_TIME
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow, Window
 
@@ -138,11 +140,10 @@ def test_keys_beside_a_window(select: str, keys: list[str]) -> None:
 def test_a_window_has_no_row_without_tuples_so_aggregates_are_no_more_nullable_than_groups() -> (
     None
 ):
-    (total, distinct) = window_of(
-        query_of("SELECT sum(len), max(vlan) FROM TCP [RANGE 60]")
-    ).aggregates
+    node = window_of(query_of("SELECT sum(len), max(vlan) FROM TCP [RANGE 60]"))
+    total, greatest = node.aggregates
     assert not total.is_nullable
-    assert distinct.is_nullable
+    assert greatest.is_nullable
 
 
 @pytest.mark.parametrize(
@@ -186,6 +187,8 @@ def test_slices_have_a_hidden_time_for_the_window_over_them() -> None:
     )
     sub, whole = plan.queries
     assert sub.schema.names == (WINDOW_TIME, "cnt")
+    assert isinstance(sub.root, Project)
+    assert show(sub.root.columns[0].expression) == f"{WINDOW_END} - 1"
     node = window_of(whole)
     assert (node.window, node.unit_ns) == (SlidingWindow(18 * 10**9, 15 * 10**9), 1)
     assert leaf_of(node) == WINDOW_TIME
@@ -203,22 +206,60 @@ def test_the_hidden_time_precedes_a_visible_end_and_is_there_only_for_windows() 
     assert leaf_of(named) == "window_end"
 
 
-@pytest.mark.parametrize(
-    "select", ["window_end AS e, c", "window_start, c, window_end", "*", "c + 1 AS c, window_end"]
-)
+PASSING = [
+    "SELECT window_end AS e, c FROM a WHERE c > 1",
+    "SELECT window_start, c, window_end FROM a",
+    "SELECT * FROM a",
+    "SELECT c + 1 AS c, window_end FROM a",
+    "SELECT window_end, max(c) AS c FROM a GROUP BY window_end",
+    "SELECT DISTINCT window_end, c FROM a",
+    "SELECT window_end, c FROM a UNION ALL SELECT window_end, c FROM other",
+    "SELECT a.window_end, a.c FROM a JOIN other ON a.window_end = other.window_end",
+]
+
+
+@pytest.mark.parametrize("passing", PASSING)
 def test_a_window_end_that_a_query_passes_on_is_not_in_the_window_that_begins_there(
-    select: str,
+    passing: str,
 ) -> None:
     text = (
         "WITH a AS (SELECT window_start, window_end, count(*) AS c FROM TCP [RANGE 10]), "
-        f"b AS (SELECT {select} FROM a WHERE c > 1) SELECT sum(c) FROM b [RANGE 60]"
+        "other AS (SELECT window_end, count(*) AS c FROM UDP [RANGE 20 SLIDE 10]), "
+        f"b AS ({passing}) SELECT sum(c) FROM b [RANGE 60]"
     )
     node = window_of(query_of(text))
     assert isinstance(node.on, Call)
     assert node.on.function == "sub_int"
-    end = "e" if " e," in select else "window_end"
+    end = "e" if " e," in passing else "window_end"
     named = window_of(query_of(text.replace("60]", f"60 ON {end}]")))
     assert node.on.arguments[0] == named.on
+
+
+def test_rows_that_are_ordered_in_each_window_keep_their_order_beside_the_hidden_time() -> None:
+    text = (
+        "WITH a AS (SELECT count(*) AS c FROM TCP [RANGE 10] GROUP BY srcIP ORDER BY c LIMIT 3) "
+        "SELECT sum(c) FROM a [RANGE 60]"
+    )
+    inner, _ = plan_of(text).queries
+    assert inner.order is not None
+    assert inner.schema.names == (WINDOW_TIME, inner.order.epoch, "c")
+
+
+@pytest.mark.parametrize(
+    ("source", "on"),
+    [
+        (f"{MINUTES} [RANGE 5 SLIDE 2]", "tb"),
+        (f"{NUMBERED} [RANGE 7 SLIDE 3]", "min_of(max_of(n, {least}), {greatest})"),
+        (
+            "(SELECT increasing(time) AS n FROM TCP) q [RANGE 7 SLIDE 3]",
+            "min_of(max_of(n, {least}), {greatest})",
+        ),
+    ],
+)
+def test_only_declared_orders_may_be_near_the_ends_of_64_bits(source: str, on: str) -> None:
+    node = window_of(query_of(f"SELECT count(*) FROM {source}"))
+    least, greatest = limits(node.window)
+    assert show(node.on) == on.format(least=least, greatest=greatest)
 
 
 def test_windows_over_numbers_have_a_hidden_number() -> None:

@@ -26,5 +26,5 @@ def test_windows_are_found_by_the_slices_that_they_hold(
     assert numbered.first_open(number) == min(w for w in near if time < window.end(w))
     assert numbered.last_holding(number) == max(w for w in near if window.start(w) <= time)
     for each in range(-5, 5):
-        within = range(numbered.first_slice(each), numbered.end_slice(each))
+        within = range(slicing.number(window.start(each)), numbered.end_slice(each))
         assert (number in within) == (window.start(each) <= time < window.end(each))

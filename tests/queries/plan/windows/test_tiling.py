@@ -8,7 +8,7 @@ from math import lcm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.queries.plan.windows.tiling import tiles
+from gscope.queries.plan.windows.tiling import tiled_ranges, tiles
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
 lengths = st.lists(st.integers(1, 12), min_size=1, max_size=5).map(tuple)
@@ -47,6 +47,16 @@ def test_slices_of_slices(slices: tuple[int, ...], others: tuple[int, ...]) -> N
     common = lcm(sum(slices), sum(others))
     expected = edges(others, common) <= edges(slices, common + sum(others))
     assert tiles(RepeatedSlices(slices), RepeatedSlices(others)) is expected
+
+
+@given(lengths, st.integers(1, 100), st.integers(1, 60))
+def test_the_next_ranges_that_are_tiled(slices: tuple[int, ...], length: int, slide: int) -> None:
+    window = SlidingWindow(length, slide)
+    if tiles(RepeatedSlices(slices), window):
+        return
+    tiled = [r for r in range(1, 250) if tiles(RepeatedSlices(slices), SlidingWindow(r, slide))]
+    shorter, longer = [r for r in tiled if r < length], [r for r in tiled if r > length]
+    assert tiled_ranges(RepeatedSlices(slices), window) == [*shorter[-1:], *longer[:1]]
 
 
 def test_the_published_window_is_tiled_by_its_pair() -> None:
