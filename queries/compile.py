@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.analyze import analyze
+from gscope.queries.analysis.sampling.sampled import sampled
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.hidden_order import with_order
 from gscope.queries.plan.program import QueryInput
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from gscope.queries.plan.logical import LogicalPlan
     from gscope.queries.plan.program import Program
+    from gscope.queries.plan.sampling_report import SamplingReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class CompileContext:
         is_resumable: whether a run may be killed and resumed, so that rows that delivery holds
             would be lost.
         window_plan: how windows are computed.
+        samples: whether packets are sampled, so that LFTAs need to know what they keep.
     """
 
     interfaces: tuple[str, ...]
@@ -58,6 +61,7 @@ class CompileContext:
     is_interleaved: bool = False
     is_resumable: bool = False
     window_plan: WindowPlan = WindowPlan.PAIRED
+    samples: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +72,23 @@ class Compiled:
         stages: the logical plan as built, named "plan", then the plan after each rule that changed
             it, under the name of the rule.
         program: what the processes of a run execute.
+        shared: the program before its packets are sampled.
     """
 
     stages: tuple[tuple[str, LogicalPlan], ...]
     program: Program
+    shared: Program
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Reports on parts of the queries that can do nothing, each once."""
         plan = self.stages[0][1]
         return tuple(dict.fromkeys(w for query in plan.queries for w in query.warnings))
+
+    @property
+    def sampling(self) -> SamplingReport:
+        """How packets are sampled if they are."""
+        return sampled(self.stages[0][1], self.shared)[1]
 
 
 def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Compiled:
@@ -119,7 +130,11 @@ def _compiled(plan: LogicalPlan, results: tuple[str, ...], context: CompileConte
         delivers_in_order=not context.is_resumable,
         windows=context.window_plan,
     )
-    return Compiled(tuple(stages), share(program))
+    shared = share(program)
+    has_hints = any(query.sampling is not None for query in plan.queries)
+    # Hints are checked wherever a query is compiled, so that a deployed one does not fail later.
+    with_samples = sampled(plan, shared)[0] if context.samples or has_hints else shared
+    return Compiled(tuple(stages), with_samples if context.samples else shared, shared)
 
 
 def _delivered(plan: LogicalPlan) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def fault_of_script(status: os.stat_result) -> str | None:
 
 
 def fault_of_secret(status: os.stat_result) -> str | None:
-    """Return why a file with a token or key is no secret; None if only its owner can read it.
+    """Return why a token or key in a file is exposed; None if only its owner can read it.
 
     The reason is half a sentence.
 

@@ -17,6 +17,7 @@ from gscope.queries.analysis.names.query_set import (
 )
 from gscope.queries.analysis.names.scope import Source, open_packets, open_query
 from gscope.queries.analysis.names.watchlists import check_streams, open_watchlist
+from gscope.queries.analysis.sampling.hints import sampling_hint
 from gscope.queries.analysis.select import build_select
 from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.analysis.typing.parameters import Substitutes
@@ -100,7 +101,10 @@ def _plan(
     substitutes = Substitutes(entry.owner, parameters)
     if isinstance(entry.body, nodes.MergeQuery):
         root = build_merge(entry.body, sources, substitutes, is_unbounded=is_unbounded)
-        return LogicalQuery(entry.name, root, root.schema, entry.is_external, entry.text)
+        hint = sampling_hint(entry.owner, entry.body, (), entry.file)
+        return LogicalQuery(
+            entry.name, root, root.schema, entry.is_external, entry.text, sampling=hint
+        )
     body = without_aliases(entry.body, sources)
     rows = build_select(body, sources, substitutes, is_unbounded=is_unbounded, has_time=has_time)
     node = rows.node
@@ -115,6 +119,7 @@ def _plan(
         meaning="" if body == entry.body else print_body(body),
         order=rows.order,
         warnings=warnings,
+        sampling=sampling_hint(entry.owner, body, rows.sample_by, entry.file),
     )
 
 

@@ -3,6 +3,7 @@
 SELECT e FROM s WHERE p                        Project(e, Filter(p, s))
 SELECT e FROM s WHERE p GROUP BY k HAVING h    Project(e, Filter(h, GroupBy(k, Filter(p, s))))
 … CLOSING_WHEN c                               RunningGroupBy(c, …) in place of GroupBy
+… SUPERGROUP s CLEANING_WHEN c CLEANING_BY d   SampleGroupBy(s, c, d, h, …) in place of GroupBy
 SELECT e FROM s [RANGE r] GROUP BY k           Project(e, WindowGroupBy(k, s))
 SELECT DISTINCT e FROM s WHERE p               GroupBy(e, Filter(p, s))
 SELECT DISTINCT e FROM s GROUP BY k            GroupBy(e, GroupBy(k, s)), unless e shows all of k
@@ -20,6 +21,8 @@ from gscope.errors import GsqlError, ResolveError, TypeMismatchError
 from gscope.queries.analysis import order_by
 from gscope.queries.analysis.groups.epochs import Terms, choose_epoch, terms_of
 from gscope.queries.analysis.groups.grouping import Grouping, group_by
+from gscope.queries.analysis.groups.sampling import SamplingClauses, computed
+from gscope.queries.analysis.groups.sampling_body import check_clauses, is_sampling, plain_where
 from gscope.queries.analysis.joins.join import join_inputs
 from gscope.queries.analysis.names.column_names import default_name, unique_names
 from gscope.queries.analysis.order_by import (
@@ -31,13 +34,13 @@ from gscope.queries.analysis.order_by import (
     order_of_windows,
     refuse_other,
 )
+from gscope.queries.analysis.sample_by import terms_of_sample
 from gscope.queries.analysis.typing.declarations import undeclared
 from gscope.queries.analysis.typing.schemas import column_schema
 from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.analysis.typing.unsupported import (
     check_where,
-    find_aggregates,
-    has_sampling,
+    is_grouped,
     refuse_aggregate,
     refuse_unsupported,
 )
@@ -69,6 +72,8 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, PacketField
     from gscope.queries.expressions.types import Ordering
     from gscope.queries.plan.row_order import Order
+    from gscope.queries.plan.sampling import HintTerm
+    from gscope.queries.plan.sampling_operator import SampleGroupBy
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +83,12 @@ class SelectedRows:
     Attributes:
         node: the tree of its operators.
         order: the order of its rows, and how many are kept; see ``LogicalQuery``.
+        sample_by: the terms of SAMPLE BY.
     """
 
     node: Node
     order: Order | None
+    sample_by: tuple[HintTerm, ...] = ()
 
 
 def build_select(
@@ -110,12 +117,12 @@ def build_select(
             body = with_groups(body, sources[0])
             window = open_window(written, sources[0], substitutes)
         select = _Select(body, sources[0], substitutes, is_unbounded, window)
-        if has_sampling(body):
-            select.check()
         refuse_unsupported(body)
         rows = select.build()
         return _with_time(rows, window) if window is not None and has_time else rows
     refuse_unsupported(body)
+    if is_sampling(body):
+        check_clauses(body, is_grouped=True, has_window=False)
     joined = join_inputs(body, sources, substitutes)
     select = _Select(replace(body, where=None), joined, substitutes, is_unbounded)
     rows = select.build()
@@ -161,25 +168,6 @@ class _Select:
     is_unbounded: bool
     window: WindowInput | None = None
 
-    def check(self) -> None:
-        """Type every clause of a query that is parsed but not run, to report its mistakes first."""
-        body = self.body
-        self._filtered()
-        if not self._is_grouped():
-            self._outputs(Typer.over(self.source, self.substitutes, refuse_aggregate))
-            return
-        typer = Grouping.of(body, self.source, self.substitutes, window=self.window).typer()
-        self._outputs(typer)
-        for clause, where in (
-            (body.having, "in HAVING"),
-            (body.cleaning_when, "in CLEANING_WHEN"),
-            (body.cleaning_by, "in CLEANING_BY"),
-        ):
-            if clause is not None:
-                typer.condition(clause, where)
-        for term in body.supergroup:
-            typer.type(term.expression)
-
     def _filtered(self) -> Node:
         """Return the input as far as WHERE holds."""
         node: Node = self.source.node
@@ -191,10 +179,17 @@ class _Select:
         return Filter(node, where, node.schema)
 
     def build(self) -> SelectedRows:
-        body = self.body
+        if is_sampling(self.body):
+            return self._sampled()
         node = self._filtered()
-        if self._is_grouped():
+        if is_grouped(self.body):
             return self._grouped(node)
+        typer = Typer.over(self.source, self.substitutes, refuse_aggregate)
+        sample_by = terms_of_sample(self.body, typer, self.source.node)
+        return replace(self._ungrouped(node), sample_by=sample_by)
+
+    def _ungrouped(self, node: Node) -> SelectedRows:
+        body = self.body
         if body.having is not None:
             message = "HAVING filters groups, but the query does not group"
             remedy = "write WHERE, or add GROUP BY"
@@ -210,22 +205,44 @@ class _Select:
         )
         return SelectedRows(project(node, columns, self.source.ordering), order)
 
-    def _limit(self) -> int | None:
-        return limit_of(self.body, self.substitutes)
-
-    def _is_grouped(self) -> bool:
+    def _sampled(self) -> SelectedRows:
+        """Return the rows of a query with the sampling operator."""
         body = self.body
-        parts = (*body.outputs, *((body.having,) if body.having is not None else ()))
-        has_terms = bool(body.group_by) or body.closing_when is not None
-        return has_terms or any(any(find_aggregates(part)) for part in parts)
+        has_window = self.window is not None
+        check_clauses(body, is_grouped=is_grouped(body), has_window=has_window)
+        self._refuse_star()
+        if body.where is not None:
+            check_where(body.where)
+        grouping = Grouping.of(body, self.source, self.substitutes, is_unbounded=self.is_unbounded)
+        clauses = SamplingClauses(body, grouping)
+        grouping.sampled = clauses.sampled
+        where = clauses.where()
+        node = replace(self, body=replace(body, where=plain_where(body)))._filtered()
+        typer = clauses.select_typer()
+        columns = self._outputs(typer)
+        ordered = order_columns(body, columns, typer)
+        group, quotients = clauses.node(node, where)
+        ordered = replace(
+            ordered,
+            columns=tuple(
+                NamedExpression(c.name, computed(c.expression, quotients)) for c in ordered.columns
+            ),
+        )
+        return self._ordered_groups(group, group, ordered, grouping.terms)
 
-    def _grouped(self, node: Node) -> SelectedRows:
-        body = self.body
-        for output in body.outputs:
+    def _refuse_star(self) -> None:
+        for output in self.body.outputs:
             if isinstance(output, nodes.Star):
                 message = "* is not allowed with groups: a group has many tuples"
                 remedy = "name the group-by terms and aggregates"
                 raise TypeMismatchError(message, position=output.position, remedy=remedy)
+
+    def _limit(self) -> int | None:
+        return limit_of(self.body, self.substitutes)
+
+    def _grouped(self, node: Node) -> SelectedRows:
+        body = self.body
+        self._refuse_star()
         grouping = Grouping.of(
             body,
             self.source,
@@ -241,6 +258,7 @@ class _Select:
             closing = typer.condition(body.closing_when, "in CLOSING_WHEN")
         ordered = order_columns(body, columns, typer)
         group = grouping.node(node, closing)
+        sample_by = terms_of_sample(body, typer, group)
         above: Node = group
         if having is not None:
             above = Filter(above, having, above.schema)
@@ -250,14 +268,17 @@ class _Select:
 
         if body.distinct and not _shows_keys(group, columns, grouping.terms):
             if isinstance(group, WindowGroupBy):
-                return self._distinct_in_windows(above, columns, ordering, typer)
-            return self._distinct(above, columns, ordering, typer)
-        return self._ordered_groups(above, group, ordered, grouping.terms)
+                rows = self._distinct_in_windows(above, columns, ordering, typer)
+            else:
+                rows = self._distinct(above, columns, ordering, typer)
+        else:
+            rows = self._ordered_groups(above, group, ordered, grouping.terms)
+        return replace(rows, sample_by=sample_by)
 
     def _ordered_groups(
         self,
         node: Node,
-        group: GroupBy | RunningGroupBy | WindowGroupBy,
+        group: GroupBy | RunningGroupBy | WindowGroupBy | SampleGroupBy,
         ordered: OrderedColumns,
         terms: Terms,
     ) -> SelectedRows:

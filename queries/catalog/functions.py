@@ -10,6 +10,7 @@ from gscope.queries.catalog.scalar.application import APPLICATION
 from gscope.queries.catalog.scalar.community import COMMUNITY
 from gscope.queries.catalog.scalar.conversions import CONVERSIONS
 from gscope.queries.catalog.scalar.entry import FunctionEntry
+from gscope.queries.catalog.scalar.estimates import ESTIMATES
 from gscope.queries.catalog.scalar.floats import FLOATS
 from gscope.queries.catalog.scalar.hashes import HASHES
 from gscope.queries.catalog.scalar.integers import INTEGERS
@@ -28,6 +29,7 @@ FUNCTIONS: dict[str, FunctionEntry] = {
     **TABLES,
     **ORDERS,
     **CONVERSIONS,
+    **ESTIMATES,
     **ADDRESSES,
     **TIMES,
     **STRINGS,

@@ -105,14 +105,15 @@ FIELD_ALIASES: dict[str, str] = {
     "FYN": "FIN",
     "TCP_Data": "TCP_data",
     "UDP_Data": "UDP_data",
+    "uts": "time_ns",
 }
 """Other spellings of fields, most of them from published queries."""
 
-PROTOCOL_ALIASES: dict[str, str] = {"DataProtocol": "IP", "PKT1": "IP", "PKT2": "IP"}
+PROTOCOL_ALIASES: dict[str, str] = {"DataProtocol": "IP", "PKT1": "IP", "PKT2": "IP", "PKTS": "IP"}
 """Other names of protocols, from published queries."""
 
 PROTOCOL_SYNONYMS: dict[str, str] = {
-    **dict.fromkeys(("packets", "packet", "pkts", "frames", "frame", "ethernet", "eth"), "PKT"),
+    **dict.fromkeys(("packets", "packet", "frames", "frame", "ethernet", "eth"), "PKT"),
     "ip4": "IPV4",
     "ip6": "IPV6",
 }

@@ -1,4 +1,4 @@
-"""The names that a file of user code imports: ``function`` and ``aggregate``.
+"""The names that a file of user code imports: ``function``, ``aggregate``, ``stateful``, ``call``.
 
 They declare the facts that gscope needs.
 
@@ -60,10 +60,29 @@ class AggregateFacts:
     argument: GsqlType
     returns: GsqlType
     is_nullable: bool
+    is_estimable: bool
     can_merge: bool
 
 
-Facts = ScalarFacts | AggregateFacts
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """The declared facts of a method that queries call; see ``call``."""
+
+    name: str
+    parameters: tuple[GsqlType, ...]
+    returns: GsqlType
+    is_nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StateFacts:
+    """The declared facts of a class of states; see ``stateful``."""
+
+    name: str
+    calls: tuple[tuple[str, CallFacts], ...]
+
+
+Facts = ScalarFacts | AggregateFacts | StateFacts
 
 
 def function(
@@ -122,7 +141,12 @@ def function(
 
 
 def aggregate(
-    argument: str, *, returns: str, name: str = "", nullable: bool = False
+    argument: str,
+    *,
+    returns: str,
+    name: str = "",
+    nullable: bool = False,
+    estimable: bool = False,
 ) -> Callable[[C], C]:
     """Declare an aggregate: a class, one instance of which is the state of one group.
 
@@ -138,6 +162,8 @@ def aggregate(
         returns: the type of its result.
         name: the name that queries use, by default that of the class; case does not matter.
         nullable: whether the result may be None.
+        estimable: whether a uniform sample of the values estimates the result without a factor, as
+            it does an average or a ratio; otherwise a sample must keep groups whole.
 
     Raises:
         UsageError: a type is unknown, or a method is missing.
@@ -153,6 +179,7 @@ def aggregate(
             argument=_type(argument),
             returns=_type(returns),
             is_nullable=nullable,
+            is_estimable=estimable,
             can_merge=callable(getattr(made, "merge", None)),
         )
         setattr(made, _FACTS, facts)
@@ -161,10 +188,64 @@ def aggregate(
     return declare
 
 
+def call(*types: str, returns: str, name: str = "") -> Callable[[F], F]:
+    """Declare a method of a stateful class as a function that queries call.
+
+    Args:
+        types: the types of its parameters behind ``self``, by their GSQL names, in order; at least
+            numbers, times and truth values are possible.
+        returns: the type of its result, one of the same types.
+        name: the name that queries use, by default that of the method; case does not matter.
+
+    Raises:
+        UsageError: a type is unknown or not possible.
+    """
+
+    def declare(made: F) -> F:
+        kinds = (*(_type(each) for each in types), _type(returns))
+        wide = [kind for kind in kinds if kind not in _LFTA_TYPES]
+        if wide:
+            message = (
+                f"{made.__name__} has the type {wide[0].value}, which no stateful function takes"
+            )
+            raise UsageError(message)
+        facts = CallFacts((name or made.__name__).lower(), kinds[:-1], kinds[-1], is_nullable=False)
+        setattr(made, _FACTS, facts)
+        return made
+
+    return declare
+
+
+def stateful(made: C) -> C:
+    """Declare a class of states for the sampling operator.
+
+    Each supergroup of each window has one instance. gscope calls ``initialize(before)`` first, with
+    the instance of the supergroup in the window before, or None; then the methods that are declared
+    with ``call``, tuple by tuple; and ``final(live)``, if the class has it, with the number of
+    groups at the end of the window, before HAVING. What an instance keeps must be values of JSON:
+    numbers, texts, lists and dictionaries. They are written to the folder of the run.
+
+    Raises:
+        UsageError: the class has no ``initialize``, or no method is declared with ``call``.
+    """
+    calls = tuple(
+        (attribute, facts)
+        for attribute, value in vars(made).items()
+        if isinstance(facts := getattr(value, _FACTS, None), CallFacts)
+    )
+    if not callable(getattr(made, "initialize", None)) or not calls:
+        message = (
+            f"{made.__name__} needs the method initialize, and a method declared with @call(…)"
+        )
+        raise UsageError(message)
+    setattr(made, _FACTS, StateFacts(made.__name__, calls))
+    return made
+
+
 def facts_of(made: object) -> Facts | None:
     """Return what is declared of an object of a user file, None if nothing is."""
     facts = getattr(made, _FACTS, None)
-    return facts if isinstance(facts, ScalarFacts | AggregateFacts) else None
+    return facts if isinstance(facts, ScalarFacts | AggregateFacts | StateFacts) else None
 
 
 def _type(name: object) -> GsqlType:

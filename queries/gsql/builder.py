@@ -25,7 +25,12 @@ if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Body, Expression, Extent, GroupTerm, Input, OrderTerm
 
 _START = Position(1, 1)
-_CLAUSE_NAMES = {"group_by": "GROUP BY", "order_by": "ORDER BY"}
+_CLAUSE_NAMES = {
+    "group_by": "GROUP BY",
+    "order_by": "ORDER BY",
+    "sample_by": "SAMPLE BY",
+    "is_not_sampled": "NOT SAMPLED",
+}
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -40,7 +45,14 @@ class _Clause:
     """
 
     field: str
-    value: Expression | Extent | tuple[GroupTerm, ...] | tuple[OrderTerm, ...]
+    value: (
+        Expression
+        | Extent
+        | tuple[GroupTerm, ...]
+        | tuple[OrderTerm, ...]
+        | tuple[Expression, ...]
+        | bool
+    )
     position: Position
 
 
@@ -208,6 +220,10 @@ class Builder(ExpressionBuilder, InputBuilder):
                     message, position=clause.position, remedy="keep one; join conditions with AND"
                 )
             found[clause.field] = clause.value
+        if {"sample_by", "is_not_sampled"} <= set(found):
+            message = "SAMPLE BY and NOT SAMPLED in one SELECT"
+            position = next(c.position for c in clauses if c.field == "is_not_sampled")
+            raise GsqlSyntaxError(message, position=position, remedy="keep one of them")
         return nodes.Select(
             outputs,
             source.inputs,
@@ -274,6 +290,12 @@ class Builder(ExpressionBuilder, InputBuilder):
             remedy = "for the last rows write ORDER BY … DESC LIMIT 5"
             raise GsqlSyntaxError(message, position=token_position(minus), remedy=remedy)
         return _Clause("limit", count, token_position(word))
+
+    def sample_by(self, word: Token, *terms: Expression) -> _Clause:
+        return _Clause("sample_by", terms, token_position(word))
+
+    def not_sampled(self, word: Token) -> _Clause:
+        return _Clause("is_not_sampled", True, token_position(word))
 
     def group_by(self, word: Token, terms: tuple[GroupTerm, ...]) -> _Clause:
         return _Clause("group_by", terms, token_position(word))

@@ -8,7 +8,7 @@ FOREIGN_WORDS = {
     "TOP": "write ORDER BY … DESC LIMIT 10 at the end",
     "OVER": "write running_sum(len) or moving_avg(len, 5) "
     "with GROUP BY time/60 AS tb, srcIP CLOSING_WHEN count(*) = 0, "
-    "or a window behind the input: FROM TCP [RANGE '1 min' SLIDE '10 sec']",
+    "or a window after the input: FROM TCP [RANGE '1 min' SLIDE '10 sec']",
     "USING": "write the condition: ON a.time = b.time AND a.srcIP = b.srcIP",
     "CROSS": "a join needs related times: FROM a JOIN b ON a.time = b.time",
     "NATURAL": "write the condition: FROM a JOIN b ON a.time = b.time AND a.srcIP = b.srcIP",
@@ -28,7 +28,7 @@ FOREIGN_WORDS = {
         ("UPDATE", "DELETE", "DROP", "ALTER", "SET", "USE"), "a query is SELECT, MERGE or WATCHLIST"
     ),
     "RECURSIVE": "a query cannot read itself; CLOSING_WHEN keeps groups across epochs",
-    "TABLESAMPLE": "test a part of a field, such as WHERE sequence_number % 100 = 0",
+    "TABLESAMPLE": "run the query with --sample-rate 10%",
     "LATERAL": "join a subquery by its time: FROM a JOIN (SELECT …) AS b ON a.time = b.time",
     "SETS": "write a query for each grouping",
     "SYMMETRIC": "write BETWEEN least(a, b) AND greatest(a, b)",

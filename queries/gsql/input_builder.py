@@ -12,7 +12,7 @@ from lark import Token, Transformer, v_args
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.foreign_words import FOREIGN_WORDS, JOIN_WORDS
-from gscope.queries.gsql.intervals import read_interval_ns
+from gscope.queries.gsql.intervals import UNITS_NS, read_interval_ns
 from gscope.queries.gsql.literals import read_literal
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import span, token_position
@@ -160,9 +160,8 @@ class InputBuilder(Transformer[Token, Any]):
             if _IDENTIFIER.fullmatch(value.value):
                 return nodes.ParameterReference(value.value, position=value.position)
         message = "invalid length: expected a whole number, or a number and a unit in quotes"
-        raise GsqlSyntaxError(
-            message, position=value.position, remedy="for example 18, '18 sec' or '5 min'"
-        )
+        remedy = f"for example 18, '18 sec' or '5 min'; units: {', '.join(UNITS_NS)}"
+        raise GsqlSyntaxError(message, position=value.position, remedy=remedy)
 
 
 def _outer_join(kind: JoinKind, word: Token) -> nodes.JoinClause:

@@ -77,6 +77,7 @@ def _(body: nodes.Select) -> str:
         _clause("CLOSING_WHEN", body.closing_when),
         _print_order(body.order_by),
         "" if body.limit is None else f"LIMIT {_print_extent(body.limit)}",
+        _print_sampling(body),
     ]
     return "\n".join(clause for clause in clauses if clause)
 
@@ -150,6 +151,13 @@ def _print_order(terms: tuple[nodes.OrderTerm, ...]) -> str:
         for term in terms
     )
     return f"ORDER BY {', '.join(written)}" if terms else ""
+
+
+def _print_sampling(select: nodes.Select) -> str:
+    if select.is_not_sampled:
+        return "NOT SAMPLED"
+    terms = ", ".join(map(print_expression, select.sample_by))
+    return f"SAMPLE BY {terms}" if terms else ""
 
 
 def _print_from(select: nodes.Select) -> str:

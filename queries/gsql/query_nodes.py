@@ -53,6 +53,8 @@ class Select(Node):
         joins: the joins, one fewer than inputs: ``joins[i]`` joins ``inputs[i + 1]`` to those
             before it. A kind written before FROM holds for all of them; a comma is an INNER join
             without a condition of its own.
+        sample_by: the terms of SAMPLE BY.
+        is_not_sampled: whether it says NOT SAMPLED.
     """
 
     outputs: tuple[OutputItem | Star, ...]
@@ -68,6 +70,8 @@ class Select(Node):
     closing_when: Expression | None = None
     order_by: tuple[OrderTerm, ...] = ()
     limit: Extent | None = None
+    sample_by: tuple[Expression, ...] = ()
+    is_not_sampled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,14 @@ _DIGIT_FIRST = re.compile(r"[0-9]\w*(?:-\w+)*(?=\.[A-Za-z_]\w*(?![\w.]))", re.AS
 _SOURCE = re.compile(r"[^\s,()\[\];]*")
 _DOUBLE_QUOTED = re.compile(r'"([^"\n]*)"')
 _NUMBER_TAIL = re.compile(r"[\w.]*")
-_FOLLOWED_BY = {"FILTER": re.compile(r"\("), "WITHIN": re.compile(r"GROUP\b", re.IGNORECASE)}
+_FOLLOWED_BY = {
+    "FILTER": re.compile(r"\("),
+    "WITHIN": re.compile(r"GROUP\b", re.IGNORECASE),
+    "SAMPLE": re.compile(r"BY\b", re.IGNORECASE),
+}
 """Words that are keywords only in front of others; elsewhere they can name a column."""
+
+_SAMPLED = re.compile(r"SAMPLED\b", re.IGNORECASE)
 
 _SQL_LITERALS = {"TIMESTAMP": "TIMEVAL", "DATE": "TIMEVAL"}
 """Words of SQL in front of a text, and those of GSQL."""
@@ -258,6 +264,11 @@ class Scanner:
             bare = _BARE_INTERVAL.match(self._text, quote) if keyword == "INTERVAL" else None
             if bare and read_interval_ns(bare[0]) is not None:
                 return self._make(keyword, bare[0], at, bare.end())
+        if keyword == "NOT" and "NOT_SAMPLED" in allowed:
+            # Two words and one token: behind an expression NOT also begins NOT IN.
+            sampled = _SAMPLED.match(self._text, self._past_blanks(end))
+            if sampled:
+                return self._make("NOT_SAMPLED", "NOT SAMPLED", at, sampled.end())
         mark = _SUPERAGGREGATE.match(self._text, end)
         if mark:
             return self._make("SUPERAGGREGATE", word, at, end + 1)
@@ -323,7 +334,14 @@ class Scanner:
             tail = _NUMBER_TAIL.match(self._text, end)
             length = len(digits) + (len(tail[0]) if tail else 0)
             message = "invalid number"
-            raise self._error(message, at, length, "a name starts with a letter or _")
+            remedy = "a name starts with a letter or _"
+            written = self._text[at : at + length]
+            if read_interval_ns(written) is not None:
+                remedy = (
+                    f"put a length of time in quotes: '{written}' in a window, "
+                    f"INTERVAL '{written}' elsewhere"
+                )
+            raise self._error(message, at, length, remedy)
         is_integer = digits.isdigit() or digits[:2] in {"0x", "0X"}
         return self._make("INTEGER" if is_integer else "FLOAT", digits, at, end)
 

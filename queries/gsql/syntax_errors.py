@@ -9,7 +9,7 @@ from gscope.queries.did_you_mean import DID_YOU_MEAN, closest
 from gscope.queries.gsql.bpf_phrases import find_phrase, is_bpf_word
 from gscope.queries.gsql.foreign_words import FOREIGN_WORDS, TIME_PARTS
 from gscope.queries.gsql.scanner import RESERVED
-from gscope.queries.gsql.window_errors import window_remedy
+from gscope.queries.gsql.window_errors import window_remedy, window_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -104,6 +104,9 @@ _CLAUSES = frozenset(
         "CLOSING_WHEN",
         "ORDER",
         "LIMIT",
+        "SAMPLE",
+        "SAMPLE_BY",
+        "NOT_SAMPLED",
     ]
 )
 _QUERIES = frozenset(["SELECT", "MERGE", "WATCHLIST", "WITH"])
@@ -243,6 +246,9 @@ def _about_word(token: Token, allowed: frozenset[str], spellings: Mapping[str, s
     if token.type != "NAME" or not 2 <= len(token) <= 20:
         return ""
     word = token.upper()
+    of_window = window_word(word, allowed)
+    if of_window:
+        return of_window
     if word in FOREIGN_WORDS:
         return f"{word} is not part of GSQL: {FOREIGN_WORDS[word]}"
     if word in _FIRST_WORDS and "SEMICOLON" in allowed:

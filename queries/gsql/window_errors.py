@@ -13,18 +13,34 @@ if TYPE_CHECKING:
     from lark import Token
 
 _EXAMPLE = "[RANGE '1 min' SLIDE '10 sec']"
-_WINDOW = re.compile(r"\[\s*(?:RANGE|SLICES)\b", re.IGNORECASE)
+_EXAMPLES = {"RANGE": _EXAMPLE, "SLICES": "[SLICES '12 sec', '3 sec']"}
+_WINDOW = re.compile(r"[\[(]\s*(?:RANGE|SLICES)\s+[^\s\])]", re.IGNORECASE)
 _WORDS = {
+    "SLIDE": f"RANGE comes first: write {_EXAMPLE}",
     "ROWS": "rows with equal times have no order, so a number of them would hold others in each "
     "run; write RANGE over a column that numbers them: [RANGE 100 ON n]",
     "SESSION": "to end a group after a pause write GROUP BY time/30 AS tb, srcIP "
     "CLOSING_WHEN count(*) = 0",
     **dict.fromkeys(
-        ("TUMBLE", "TUMBLING", "HOP", "HOPPING", "SLIDING", "SLIDE", "LAST", "SIZE", "EVERY"),
+        ("TUMBLE", "TUMBLING", "HOP", "HOPPING", "SLIDING", "LAST", "SIZE", "EVERY"),
         f"write {_EXAMPLE}; without SLIDE windows tumble",
     ),
 }
 _OPENING = frozenset({"RANGE", "SLICES"})
+_SLIDES = frozenset({"ADVANCE", "EVERY", "HOP", "STEP"})
+_LENGTHS = frozenset({"INTEGER", "FLOAT", "STRING", "INTERVAL", "PARAMETER", "DEFINITION"})
+
+
+def window_word(word: str, expected: frozenset[str]) -> str:
+    """Return the remedy for a word of other languages in a window, "" for any other.
+
+    Args:
+        word: in capital letters.
+        expected: the terminals that the grammar allows in its place.
+    """
+    if word in _SLIDES and "SLIDE" in expected:
+        return f"write SLIDE instead of {word}: {_EXAMPLE}"
+    return _WORDS.get(word, "") if expected >= _OPENING else ""
 
 
 def window_remedy(
@@ -39,20 +55,35 @@ def window_remedy(
         text: the whole text.
     """
     if expected >= _OPENING:
-        return _WORDS.get(token.upper(), f"write {_EXAMPLE}")
-    if token.type == "LSQB" and "NAME" not in expected:
-        is_window = _WINDOW.match(text, token.start_pos or 0)
-        return f"a window is behind the input: FROM TCP {_EXAMPLE} WHERE …" if is_window else ""
-    last = before[-1].upper() if before else ""
-    if last in _OPENING and token.type in {"INTEGER", "STRING"} and "RSQB" not in expected:
-        return f"put the window in brackets: FROM TCP {_EXAMPLE}"
-    if not any(one.type in _OPENING for one in before[-8:]):
+        return window_word(token.upper(), expected) or f"write {_EXAMPLE}"
+    is_window = _WINDOW.match(text, token.start_pos or 0) is not None
+    if "LSQB" in expected and "AND" not in expected:
+        return _without_brackets(token, before, is_window=is_window)
+    is_predicate = [one.type for one in before[-2:]] == ["LSQB", "NAME"]  # srcIP [RANGE 60]
+    is_length = before and before[-1].upper() in _OPENING and token.type in _LENGTHS
+    if is_window or (is_predicate and is_length):
+        return f"a window follows the input: FROM TCP {_EXAMPLE} WHERE …"
+    return _inside(token, expected, before)
+
+
+def _without_brackets(token: Token, before: Sequence[Token], *, is_window: bool) -> str:
+    """Return the remedy for an unexpected token where a window may open."""
+    word, last = token.upper(), before[-1].upper()
+    if is_window or word in _OPENING or (last in _OPENING and token.type in _LENGTHS):
+        return f"put the window in square brackets: FROM TCP {_EXAMPLE}"
+    return _WORDS.get(last if word == "(" else word, "")
+
+
+def _inside(token: Token, expected: frozenset[str], before: Sequence[Token]) -> str:
+    """Return the remedy for an unexpected token in the brackets of a window."""
+    opening = next((one.type for one in reversed(before[-8:]) if one.type in _OPENING), None)
+    if opening is None:
         return ""
-    length = f"{last} {token}"
+    length = f"{before[-1]} {token}"
     if token.type == "NAME" and read_interval_ns(length) is not None:
-        return f"put a length with its unit in quotes: '{before[-1]} {token}'"
+        return f"put a length with its unit in quotes: '{length}'"
     if token.type == "COMMA" and "SLIDE" in expected:
         return f"write {_EXAMPLE}, without a comma"
-    if last in {*_OPENING, "SLIDE"} and "STRING" in expected:
+    if before[-1].upper() in {*_OPENING, "SLIDE"} and "STRING" in expected:
         return "a length is a number above 0, or one with a unit: 18, '18 sec', '5 min'"
-    return ""
+    return f"write {_EXAMPLES[opening]}" if {"ON", "RSQB"} <= expected else ""

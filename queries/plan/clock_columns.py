@@ -25,6 +25,7 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
@@ -62,7 +63,7 @@ def _columns(node: Node, queries: Mapping[str, Units]) -> Units:
             return _columns(node.input, queries)
         case Project():
             return _computed(node.columns, (_columns(node.input, queries),))
-        case GroupBy() | RunningGroupBy():
+        case GroupBy() | RunningGroupBy() | SampleGroupBy():
             inputs = (_columns(node.input, queries),)
             calls = ((call.name, _of_call(call, inputs)) for call in node.aggregates)
             return {**_computed(node.keys, inputs), **_known(calls)}

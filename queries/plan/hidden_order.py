@@ -39,6 +39,7 @@ from gscope.queries.plan.logical import (
     first_side,
 )
 from gscope.queries.plan.row_order import ORDER
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.whole_input import is_whole_input
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class _Extension:
                     return None
                 filtered = replace(node, input=below.node, schema=below.node.schema)
                 return replace(below, node=filtered)
-            case GroupBy() if _is_of_whole_input(node):
+            case GroupBy() | SampleGroupBy() if _is_of_whole_input(node):
                 return None
             case _ if node.schema.temporal:
                 return _first(node)
@@ -140,7 +141,7 @@ def _first(node: Node) -> _Ordered:
     return _Ordered(node, leaf(column.name, column.type, column.is_nullable), column.ordering)
 
 
-def _is_of_whole_input(group: GroupBy) -> bool:
+def _is_of_whole_input(group: GroupBy | SampleGroupBy) -> bool:
     """Return whether all rows of ``group`` are emitted at once, at the end of the input."""
     return any(key.name == group.epoch and is_whole_input(key.expression) for key in group.keys)
 

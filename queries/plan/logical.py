@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.expressions.types import GsqlType
     from gscope.queries.plan.row_order import Order
+    from gscope.queries.plan.sampling import SamplingHint
     from gscope.queries.plan.windows.window import Window
 
 
@@ -253,6 +255,7 @@ Node = (
     | GroupBy
     | RunningGroupBy
     | WindowGroupBy
+    | SampleGroupBy
     | Merge
     | Join
     | WatchlistJoin
@@ -272,6 +275,7 @@ class LogicalQuery:
             of decision 28 and all rows. Its hidden columns are in ``schema``; a query that reads
             this one sees the others.
         warnings: reports on parts of it that can do nothing.
+        sampling: what it says about its sampling; None if it says nothing.
     """
 
     name: str
@@ -282,6 +286,7 @@ class LogicalQuery:
     meaning: str = ""
     order: Order | None = None
     warnings: tuple[str, ...] = ()
+    sampling: SamplingHint | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,7 +66,7 @@ def _columns(node: Node, queries: Mapping[str, Names]) -> Names:
             return _columns(node.input, queries)
         case Project():
             return _computed(node.columns, (_columns(node.input, queries),))
-        case GroupBy() | RunningGroupBy() | WindowGroupBy():
+        case GroupBy() | RunningGroupBy() | WindowGroupBy() | SampleGroupBy():
             inputs = (_columns(node.input, queries),)
             return _computed(node.keys, inputs) | _aggregated(node.aggregates, inputs)
         case Merge():

@@ -16,6 +16,7 @@ from gscope.queries.expressions.expressions import Column, Literal, NamedExpress
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import Interval, first_side
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.logical import Watchlist
     from gscope.queries.plan.row_order import Order
+    from gscope.queries.plan.sampling import LeafSampling, SamplingComponent
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Lfta:
         has_interface_column: whether its streams have the constant column ``interface`` as well.
         declared: the orders declared of a selection's columns (``increasing(x)`` …): a packet that
             breaks one of them is left out and counted.
+        sampling: which packets it keeps; None for all of them.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Lfta:
     schema: Schema
     has_interface_column: bool = False
     declared: tuple[Call, ...] = ()
+    sampling: LeafSampling | None = None
 
     @property
     def is_aggregation(self) -> bool:
@@ -369,6 +373,7 @@ HftaNode = (
     | AggregationNode
     | RunningNode
     | WindowNode
+    | SampleNode
     | MergeNode
     | JoinNode
     | WatchlistJoinNode
@@ -398,6 +403,7 @@ class Program:
             the first rows of each epoch already, except those of a selection (``Order.is_selection``),
             which delivery chooses unless its source is a ``TopNode``.
         saved_packets: the queries that save their packets, by their own text, each with the file.
+        sampling: the components that are sampled: every LFTA belongs to one at most.
     """
 
     interfaces: tuple[str, ...]
@@ -408,6 +414,7 @@ class Program:
     user_files: tuple[UserFile, ...] = ()
     orders: tuple[tuple[str, Order], ...] = ()
     saved_packets: tuple[tuple[str, str], ...] = ()
+    sampling: tuple[SamplingComponent, ...] = ()
 
     @property
     def needs_spark(self) -> bool:
@@ -421,6 +428,10 @@ class Program:
     def node(self, query: str) -> HftaNode:
         """Return the HFTA node of ``query``."""
         return next(node for node in self.nodes if node.query == query)
+
+    def component(self, lfta: str) -> SamplingComponent | None:
+        """Return the component of the LFTA called ``lfta``; None if it is not sampled."""
+        return next((each for each in self.sampling if lfta in each.lftas), None)
 
     def order(self, query: str) -> Order | None:
         """Return ORDER BY and LIMIT of the result ``query``; None if it has neither."""

@@ -239,7 +239,14 @@ def _classes() -> dict[str, type[Any]]:
     from gscope.queries.catalog.user_functions import files as user_files
     from gscope.queries.expressions import expressions, schema, types
     from gscope.queries.gsql import input_nodes
-    from gscope.queries.plan import logical, program, row_order, window_node
+    from gscope.queries.plan import (
+        logical,
+        program,
+        row_order,
+        sampling,
+        sampling_operator,
+        window_node,
+    )
     from gscope.queries.plan.windows import slicing, window
 
     modules = (
@@ -252,6 +259,8 @@ def _classes() -> dict[str, type[Any]]:
         input_nodes,
         row_order,
         window_node,
+        sampling,
+        sampling_operator,
         slicing,
         window,
         logical,

@@ -28,6 +28,7 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -114,7 +115,13 @@ def map_nodes(node: Node, change: Callable[[Node], Node]) -> Node:
         case Scan() | QueryScan():
             return change(node)
         case (
-            Filter() | Project() | GroupBy() | RunningGroupBy() | WindowGroupBy() | WatchlistJoin()
+            Filter()
+            | Project()
+            | GroupBy()
+            | RunningGroupBy()
+            | WindowGroupBy()
+            | SampleGroupBy()
+            | WatchlistJoin()
         ):
             return change(replace(node, input=map_nodes(node.input, change)))
         case Merge():
@@ -142,16 +149,4 @@ def nodes_of(node: Node) -> Iterator[Node]:
 
 def scans(node: Node) -> tuple[str, ...]:
     """Return the names of the queries that a tree reads."""
-    match node:
-        case Scan():
-            return ()
-        case QueryScan():
-            return (node.query,)
-        case (
-            Filter() | Project() | GroupBy() | RunningGroupBy() | WindowGroupBy() | WatchlistJoin()
-        ):
-            return scans(node.input)
-        case Merge() | Join():
-            return tuple(name for each in node.inputs for name in scans(each))
-        case _:
-            assert_never(node)
+    return tuple(each.query for each in nodes_of(node) if isinstance(each, QueryScan))

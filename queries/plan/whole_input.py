@@ -21,6 +21,7 @@ from gscope.queries.plan.program import (
     node_inputs,
 )
 from gscope.queries.plan.row_order import ORDER
+from gscope.queries.plan.sampling_operator import SampleNode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +76,9 @@ def answers_at_the_end(program: Program, query: str) -> bool:
         source = sources.pop()
         # A result that is a stream of an LFTA is a selection.
         node = nodes.get(source.query) if isinstance(source, QueryInput) else None
-        if isinstance(node, AggregationNode | TopNode) and is_whole_input(node.epoch_expression):
+        if isinstance(node, AggregationNode | SampleNode | TopNode) and is_whole_input(
+            node.epoch_expression
+        ):
             return True
         if isinstance(node, MergeNode) and unites_whole_inputs(node):
             return True

@@ -13,6 +13,7 @@ from gscope.queries.expressions.types import Direction
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.schema import ColumnSchema
+    from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class Heartbeat:
         clock_ns: the trace's or the machine's clock when it was sent.
         punctuations: one for each temporal column of the stream.
         trace: the hops so far.
+        schedule: the thresholds of the stream's sample, if they follow the load; else None. It is
+            cumulative: the last heartbeat says all.
     """
 
     stream: str
@@ -111,6 +114,7 @@ class Heartbeat:
     clock_ns: int
     punctuations: tuple[Punctuation, ...]
     trace: tuple[Hop, ...] = field(default=())
+    schedule: ThresholdSchedule | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,8 @@ class CaptureFinished(ProcessEvent):
         logged: what became of the tuples of each stream in the log.
         saved: what became of the packets to be saved in a file; {} if none were.
         inputs: the counters of each input of a relay; () if packets are captured.
+        sample_rate: the fixed rate at which packets are sampled; 1 if all are kept.
+        least_rate: the least rate at which packets were sampled because the capture was overloaded.
     """
 
     kind = "summary"
@@ -152,6 +154,8 @@ class CaptureFinished(ProcessEvent):
     logged: dict[str, dict[str, int]] = field(default_factory=dict)
     saved: dict[str, Any] = field(default_factory=dict)
     inputs: tuple[dict[str, Any], ...] = ()
+    sample_rate: float = 1.0
+    least_rate: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +247,8 @@ class StepCommitted(ProcessEvent):
         undecodable: payloads of a function's protocol that it could not decode, by function.
         wrapped_sums: sums that exceeded 64 bits and wrapped around, by query.
         foreign: payloads that do not begin a message of a function's protocol, by function.
+        crowded_out: tuples that a sampling operator left out, since the supergroup had as many
+            groups as it may have, by query.
     """
 
     kind = "commit"
@@ -256,6 +262,7 @@ class StepCommitted(ProcessEvent):
     undecodable: dict[str, int]
     wrapped_sums: dict[str, int]
     foreign: dict[str, int]
+    crowded_out: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

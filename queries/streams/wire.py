@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from gscope.errors import StreamError
@@ -29,9 +29,12 @@ from gscope.queries.streams.messages import (
     Record,
     Shed,
 )
+from gscope.queries.streams.thresholds import ThresholdStep, schedule_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from gscope.queries.streams.thresholds import ThresholdSchedule
 
 VERSION = 0x6701
 """The first two bytes of every record; to be changed with the layout."""
@@ -145,6 +148,7 @@ def _fields(message: Record) -> list[object]:
                     (hop.node, hop.arrived_ns, hop.queued_ns, hop.worked_ns, hop.counters)
                     for hop in message.trace
                 ],
+                *([] if message.schedule is None else [_schedule_fields(message.schedule)]),
             ]
         case EndOfStream():
             return [_END, message.stream, message.sequence]
@@ -168,6 +172,11 @@ def _fields(message: Record) -> list[object]:
             ]
         case Merged():
             return [_MERGED, message.parts, *_fields(message.batch)[1:]]
+
+
+def _schedule_fields(schedule: ThresholdSchedule) -> list[object]:
+    steps = [(step.from_ns, step.threshold, step.ceiling) for step in schedule.steps]
+    return [schedule.bound_ns, steps]
 
 
 def _extents(message: Batch | Shed) -> list[tuple[str, int, int]]:
@@ -207,6 +216,7 @@ def _heartbeat(
     clock_ns: int,
     punctuations: list[list[object]],
     trace: list[list[object]],
+    schedule: list[Any] | None = None,
 ) -> Heartbeat:
     _ensure(str, (stream,))
     _ensure(int, (sequence, identity, clock_ns))
@@ -217,6 +227,7 @@ def _heartbeat(
         clock_ns,
         tuple(_punctuation(*p) for p in punctuations),
         tuple(_hop(*h) for h in trace),
+        None if schedule is None else _schedule(*schedule),
     )
 
 
@@ -236,6 +247,18 @@ def _hop(*fields: object) -> Hop:
         problem = "wrong type in a hop"
         raise TypeError(problem)
     return Hop(node, arrived_ns, queued_ns, worked_ns, _counters(counters))
+
+
+def _schedule(bound_ns: object, steps: list[list[object]]) -> ThresholdSchedule:
+    _ensure(int, (bound_ns,))
+    return schedule_of(cast("int", bound_ns), [_step(*step) for step in steps])
+
+
+def _step(from_ns: object, threshold: object, ceiling: object) -> ThresholdStep:
+    if type(from_ns) is not int or type(threshold) is not int or type(ceiling) is not int:
+        problem = "wrong type in a step of thresholds"
+        raise TypeError(problem)
+    return ThresholdStep(from_ns, threshold, ceiling)
 
 
 def _counters(value: list[object]) -> tuple[tuple[str, int], ...]:

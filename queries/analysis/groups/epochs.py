@@ -112,6 +112,7 @@ def choose_epoch(
     *,
     is_distinct: bool = False,
     is_unbounded: bool = True,
+    is_longest: bool = False,
 ) -> str | None:
     """Return the name of the key that closes groups: one temporal key is enough.
 
@@ -127,12 +128,21 @@ def choose_epoch(
         position: the place of the terms in the text.
         is_distinct: whether the keys are the columns of SELECT DISTINCT rather than group-by terms.
         is_unbounded: whether the input never ends.
+        is_longest: whether the key that changes least often closes groups instead, as that of the
+            sampling operator: beside ``time/20``, the time of a packet is an ordinary key.
 
     Raises:
         TemporalError: no key is temporal, and the input never ends.
     """
+    sign = 1 if is_longest else -1
     candidates = [
-        (_is_declared(expression), key.ordering.band > 0, -_steps(expression), number, key.name)
+        (
+            _is_declared(expression),
+            key.ordering.band > 0,
+            sign * _steps(expression),
+            number,
+            key.name,
+        )
         for number, (key, expression) in enumerate(zip(keys, expressions, strict=True))
         if key.ordering.direction is Direction.INCREASING
     ]

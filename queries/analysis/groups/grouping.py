@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError
@@ -13,6 +14,7 @@ from gscope.queries.analysis.groups.closing_when import (
     type_running_call,
 )
 from gscope.queries.analysis.groups.epochs import Terms, choose_epoch, kept_orders, terms_of
+from gscope.queries.analysis.groups.sampling_body import check_folded
 from gscope.queries.analysis.names.column_names import default_name, unique_names
 from gscope.queries.analysis.typing.aggregate_calls import type_aggregate_call
 from gscope.queries.analysis.typing.column_facts import UNKNOWN, origin_of, origin_of_call
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.typing.parameters import Substitutes
     from gscope.queries.analysis.windows.window_input import WindowInput
 
+Sampled = Callable[[nodes.FunctionCall, Typer], Expression]
+
 
 @dataclass(slots=True)
 class Grouping:
@@ -56,6 +60,8 @@ class Grouping:
             without one.
         of_window: the terms that are known from the window alone, by name: ``GROUP BY window_end``
             groups by nothing else.
+        sampled: returns what a superaggregate or stateful call stands for, in a query with the
+            sampling operator; None in others.
     """
 
     body: nodes.Select
@@ -68,6 +74,7 @@ class Grouping:
     is_unbounded: bool = True
     window: WindowInput | None = None
     of_window: dict[str, Expression] = field(default_factory=dict)
+    sampled: Sampled | None = None
 
     @classmethod
     def of(
@@ -99,13 +106,10 @@ class Grouping:
                 grouping.of_window[name] = of_window.type(term.expression)
             else:
                 written.append(NamedExpression(name, typer.type(term.expression)))
-        # Beside a window, a temporal term is a key as any other.
-        is_ordinary = window is not None
-        grouping.terms = (
-            Terms(tuple(written), tuple(written))
-            if is_ordinary
-            else terms_of(written, source.ordering)
-        )
+        if window is None:
+            grouping.terms = terms_of(written, source.ordering)
+        else:  # A temporal term beside a window is an ordinary key.
+            grouping.terms = Terms(tuple(written), tuple(written))
         return grouping
 
     @property
@@ -115,14 +119,26 @@ class Grouping:
 
     def typer(self) -> Typer:
         """Return a typer of expressions over the groups; their leaves are keys and aggregates."""
-        return Typer(
-            self._ungrouped,
-            self.substitutes,
-            self._aggregate,
-            self._known,
-            self._origin,
-            has_aggregate=lambda e: self.source.has_aggregate(self._written_out(e)),
+        return self.with_sampling(
+            Typer(
+                self._ungrouped,
+                self.substitutes,
+                self._aggregate,
+                self._known,
+                self._origin,
+                has_aggregate=lambda e: self.source.has_aggregate(self._written_out(e)),
+            )
         )
+
+    def tuple_typer(self, aggregate: Callable[[nodes.FunctionCall], Expression]) -> Typer:
+        """Return a typer of expressions over single tuples, in which terms are known by name."""
+        return self.with_sampling(
+            Typer.over(self.source, self.substitutes, aggregate, name=self._argument_name)
+        )
+
+    def with_sampling(self, typer: Typer) -> Typer:
+        """Return ``typer`` with the meaning of superaggregates and stateful calls, if it has one."""
+        return typer if self.sampled is None else replace(typer, sampled=self.sampled)
 
     def _term_typer(self) -> Typer:
         """Return a typer of group-by terms."""
@@ -262,14 +278,18 @@ class Grouping:
             return keys[meant]
 
     def _aggregate(self, node: nodes.FunctionCall) -> Expression:
-        typer = Typer.over(self.source, self.substitutes, _not_nested, name=self._argument_name)
+        typer = self.tuple_typer(not_nested)
         if node.filter is not None:
             check_filter(node.filter)
         running = running_function(node.name, is_running=self.is_running)
         if running is not None and self.window is not None:
             refuse_running(node)
+        if running is not None and self.sampled is not None:
+            check_folded(node, running)
         if running is None:
             function, arguments = type_aggregate_call(node, typer, self.source.node)
+            if self.sampled is not None:
+                check_folded(node, function)
         else:
             function = running
             arguments = type_running_call(
@@ -333,7 +353,12 @@ def _not_in_term(node: nodes.FunctionCall) -> Expression:
     raise TypeMismatchError(message, position=node.position, remedy=remedy)
 
 
-def _not_nested(node: nodes.FunctionCall) -> Expression:
+def not_nested(node: nodes.FunctionCall) -> Expression:
+    """Refuse an aggregate, for the ``Typer`` of arguments of aggregates.
+
+    Raises:
+        TypeMismatchError: always.
+    """
     message = f"aggregate {node.name} is not allowed inside another"
     remedy = "aggregate in one query and aggregate its result in another"
     raise TypeMismatchError(message, position=node.position, remedy=remedy)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.errors import ResolveError, TypeMismatchError
 from gscope.queries.analysis.names.column_names import default_name
 from gscope.queries.analysis.typing.typer import is_aggregate
-from gscope.queries.analysis.typing.unsupported import find_aggregates
+from gscope.queries.analysis.typing.unsupported import find_aggregates, is_grouped
 from gscope.queries.did_you_mean import other_case
 from gscope.queries.expressions.schema import free_name
 from gscope.queries.gsql import nodes
@@ -70,6 +70,12 @@ def without_aliases(body: nodes.Select, sources: Sequence[Source]) -> nodes.Sele
         group_by=terms,
         having=None if body.having is None else own.of_groups(body.having),
         closing_when=None if body.closing_when is None else own.of_groups(body.closing_when),
+        cleaning_when=None if body.cleaning_when is None else own.of_groups(body.cleaning_when),
+        cleaning_by=None if body.cleaning_by is None else own.of_groups(body.cleaning_by),
+        sample_by=tuple(
+            own.of_groups(term) if own.is_grouped else own.of_tuples(term, "SAMPLE BY")
+            for term in body.sample_by
+        ),
         order_by=tuple(
             replace(term, expression=own.in_aggregates(term.expression)) for term in body.order_by
         ),
@@ -104,13 +110,8 @@ class _OwnNames:
     @classmethod
     def of(cls, body: nodes.Select, sources: Sequence[Source]) -> _OwnNames:
         """Return the names of ``body``, its terms still unknown."""
-        parts = [*body.outputs, *(() if body.having is None else (body.having,))]
-        is_grouped = (
-            bool(body.group_by)
-            or body.closing_when is not None
-            or any(any(find_aggregates(part)) for part in parts)
-        )
-        return cls(body, sources, _with_defaults(body.outputs, sources[0]), is_grouped)
+        aliases = _with_defaults(body.outputs, sources[0])
+        return cls(body, sources, aliases, is_grouped(body))
 
     def with_outputs(self, outputs: Sequence[nodes.OutputItem | nodes.Star]) -> _OwnNames:
         """Return the names with those of ``outputs``, items that have been resolved."""

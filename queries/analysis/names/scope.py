@@ -14,7 +14,7 @@ from gscope.queries.analysis.names.foreign_names import (
 from gscope.queries.analysis.typing.column_facts import NO_FACTS, has_aggregate, origin_of
 from gscope.queries.catalog.field_names import WIRESHARK
 from gscope.queries.catalog.protocols import FIELD_ALIASES
-from gscope.queries.did_you_mean import did_you_mean
+from gscope.queries.did_you_mean import DID_YOU_MEAN, closest, did_you_mean
 from gscope.queries.expressions.expressions import Column, Expression, PacketField
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import CONSTANT, VARYING, Ordering
@@ -218,9 +218,10 @@ def open_query(
 
 
 def _of_window(text: str) -> str:
-    """Return the remedy for a column of a window where there is none, "" for other names."""
+    """Return the remedy for a column of a window, misspelt or without one; "" for other names."""
     if text.lower() not in WRITTEN:
-        return ""
+        close = closest(text.lower(), WRITTEN, cutoff=0.8)
+        return "" if close is None else f"{DID_YOU_MEAN}{close}?"
     return f"a window has {text}: write FROM TCP [RANGE '1 min' SLIDE '10 sec']"
 
 

@@ -23,6 +23,8 @@ from gscope.queries.analysis.typing.time_calls import ROUNDING, to_timestamp
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.sampling.stateful import STATEFUL
+from gscope.queries.catalog.scalar.hashes import HASH_OF
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.expressions.expressions import Expression, Literal
 from gscope.queries.expressions.types import GsqlType
@@ -56,7 +58,7 @@ def scalar_builder(node: nodes.FunctionCall) -> Builder:
         message = f"{node.name} is not an aggregate: it takes neither * nor DISTINCT"
         raise TypeMismatchError(message, position=node.position)
     message = f"unknown function {node.name}"
-    known = (*BUILDERS, *AGGREGATES, *RUNNING)
+    known = (*BUILDERS, *AGGREGATES, *RUNNING, *STATEFUL)
     remedy = instead_of(node) or did_you_mean(node.name, known)
     raise ResolveError(message, position=node.position, remedy=remedy)
 
@@ -282,12 +284,14 @@ BUILDERS: dict[str, Builder] = {
     "prefix": _prefix,
     "community_id": catalog_builder("community_id", (_NO_SEED,)),
     "in_net": _in_net,
+    "h": _by_type(HASH_OF),
     "if_else": _if_else,
     "concat": _concat,
     "substr": _substr,
     "substring": _substr,
     "nullif": _nullif,
     "greatest": _variadic("max_of"),
+    "umax": _variadic("max_of"),
     "least": _variadic("min_of"),
     "mod": _mod,
 }

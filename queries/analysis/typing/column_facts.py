@@ -25,6 +25,7 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 
@@ -77,7 +78,7 @@ def facts_of(node: Node, queries: Mapping[str, Facts]) -> Facts:
         case Project():
             inputs = (facts_of(node.input, queries),)
             return {c.name: fact_of(c.expression, inputs) for c in node.columns}
-        case GroupBy() | RunningGroupBy() | WindowGroupBy():
+        case GroupBy() | RunningGroupBy() | WindowGroupBy() | SampleGroupBy():
             inputs = (facts_of(node.input, queries),)
             keys = {key.name: fact_of(key.expression, inputs) for key in node.keys}
             calls = {call.name: _of_call(call, inputs) for call in node.aggregates}
@@ -144,7 +145,7 @@ def _of_call(call: AggregateCall, inputs: Sequence[Facts]) -> ColumnFact:
     return ColumnFact(fact_of(chosen, inputs).origin, is_aggregate=True)
 
 
-def _of_window(node: GroupBy | RunningGroupBy | WindowGroupBy) -> Facts:
+def _of_window(node: GroupBy | RunningGroupBy | WindowGroupBy | SampleGroupBy) -> Facts:
     """Return the facts of the columns of a window, which are their own origins."""
     if not isinstance(node, WindowGroupBy):
         return {}

@@ -88,7 +88,7 @@ _WAYS = {
     **dict.fromkeys(("cube", "rollup"), "write a query for each grouping"),
     **dict.fromkeys(
         ("window", "hop", "sliding", "time_window"),
-        "write the window behind the input: FROM TCP [RANGE '1 min' SLIDE '10 sec']",
+        "write the window after the input: FROM TCP [RANGE '1 min' SLIDE '10 sec']",
     ),
     "session": "to end a group after a pause write GROUP BY time/30 AS tb, srcIP "
     "CLOSING_WHEN count(*) = 0",

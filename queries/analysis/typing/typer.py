@@ -21,6 +21,7 @@ from gscope.queries.analysis.typing.time_calls import (
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.field_names import either_field
 from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.sampling.stateful import STATEFUL
 from gscope.queries.catalog.scalar.tables import MOST_CHOICES, pack_table
 from gscope.queries.expressions.expressions import Expression, Literal
 from gscope.queries.expressions.types import GsqlType
@@ -41,10 +42,19 @@ _TIMES = ("timestamp", "timeval", "to_timestamp")
 """Casts whose argument is in nanoseconds."""
 
 
+SAMPLE_RATE = "sample_rate"
+"""The column of every query with the rate at which its packets are sampled."""
+
+
 def is_aggregate(node: nodes.FunctionCall) -> bool:
-    """Return whether a call is one of an aggregate."""
+    """Return whether a call is one of an aggregate; ``sum$(x)`` is not."""
     name = node.name.lower()
-    return name in AGGREGATES or name in RUNNING
+    return not node.superaggregate and (name in AGGREGATES or name in RUNNING)
+
+
+def is_sampling_call(node: nodes.FunctionCall) -> bool:
+    """Return whether a call is one of a superaggregate or of a stateful function."""
+    return node.superaggregate or node.name.lower() in STATEFUL
 
 
 class Scope(Protocol):
@@ -67,6 +77,13 @@ class Scope(Protocol):
         ...
 
 
+def _refuse_sampling(node: nodes.FunctionCall, typer: Typer) -> Expression:  # noqa: ARG001
+    name = f"{node.name}$" if node.superaggregate else node.name
+    message = f"{name} belongs to the sampling operator and is not allowed here"
+    remedy = "call it in a query of one input with GROUP BY, outside of terms and of ORDER BY"
+    raise TypeMismatchError(message, position=node.position, remedy=remedy)
+
+
 @dataclass(frozen=True, slots=True)
 class Typer:
     """The typing of expressions in one clause of a query.
@@ -83,6 +100,8 @@ class Typer:
         meaning: returns an expression with the expressions that its columns were computed from.
         rewrite: returns what a typed expression stands for, usually itself.
         has_aggregate: returns whether a column in an expression is the result of an aggregate.
+        sampled: returns what a superaggregate or a call of a stateful function stands for, given
+            this typer; it raises outside the sampling operator.
     """
 
     name: Callable[[nodes.Name], Expression]
@@ -92,6 +111,7 @@ class Typer:
     meaning: Callable[[Expression], Expression] = lambda expression: expression
     rewrite: Callable[[Expression], Expression] = lambda expression: expression
     has_aggregate: Callable[[Expression], bool] = lambda _: False
+    sampled: Callable[[nodes.FunctionCall, Typer], Expression] = _refuse_sampling
 
     @classmethod
     def over(
@@ -135,7 +155,7 @@ class Typer:
             case nodes.LiteralSyntax():
                 return from_literal(node)
             case nodes.Name():
-                return self.name(node)
+                return self._named(node)
             case nodes.ParameterReference():
                 return self.substitutes.parameter(node)
             case nodes.Definition():
@@ -164,6 +184,15 @@ class Typer:
             case nodes.IsNull():
                 return _negated(apply("is_null", self._typed_null(node.operand)), node.negated)
 
+    def _named(self, node: nodes.Name) -> Expression:
+        """Return what a name stands for; an input may have a column ``sample_rate`` of its own."""
+        try:
+            return self.name(node)
+        except ResolveError:
+            if tuple(part.lower() for part in node.parts) != (SAMPLE_RATE,):
+                raise
+            return apply(SAMPLE_RATE)
+
     def condition(self, node: nodes.Expression, where: str) -> Expression:
         """Return a typed expression, which must be a condition."""
         return predicate(self.type(node), node.position, where)
@@ -183,9 +212,8 @@ class Typer:
         return operators.unary(node.operator, self.type(node.operand), node.position)
 
     def _call(self, node: nodes.FunctionCall) -> Expression:
-        if node.superaggregate:
-            message = f"this version does not support superaggregates such as {node.name}$"
-            raise UnsupportedError(message, position=node.position)
+        if is_sampling_call(node):
+            return self.sampled(node, self)
         if is_aggregate(node):
             return self.aggregate(node)
         build = scalar_builder(node)
@@ -316,7 +344,10 @@ def _among(operand: Expression, literals: Sequence[Literal]) -> Expression:
 
 def _has_aggregate(node: nodes.Node) -> bool:
     """Return whether an aggregate is part of a dividend: such a quotient keeps its fraction."""
-    return any(isinstance(part, nodes.FunctionCall) and is_aggregate(part) for part in walk(node))
+    return any(
+        isinstance(part, nodes.FunctionCall) and (is_aggregate(part) or is_sampling_call(part))
+        for part in walk(node)
+    )
 
 
 def _any(tests: Sequence[Expression]) -> Expression:

@@ -26,23 +26,8 @@ def refuse_unsupported(body: nodes.Select) -> None:
             message = "FILTER_JOIN takes two inputs"
             remedy = "name the query with two, and join its result to the others"
             raise UnsupportedError(message, position=joined.position, remedy=remedy)
-    clauses: tuple[tuple[str, nodes.Node | None], ...] = (
-        ("SUPERGROUP", body.supergroup[0] if body.supergroup else None),
-        ("CLEANING_WHEN", body.cleaning_when),
-        ("CLEANING_BY", body.cleaning_by),
-    )
-    for name, clause in clauses:
-        if clause is not None:
-            message = f"this version does not support {name}"
-            raise UnsupportedError(message, position=clause.position)
     if len(body.inputs) > 1:
         refuse_windows(body.inputs, "a join")
-
-
-def has_sampling(body: nodes.Select) -> bool:
-    """Return whether a SELECT has a clause of the sampling operator."""
-    clauses = (body.supergroup or None, body.cleaning_when, body.cleaning_by)
-    return any(clause is not None for clause in clauses)
 
 
 def refuse_windows(inputs: Sequence[nodes.Input], what: str) -> None:
@@ -100,6 +85,13 @@ def find_aggregates(node: nodes.Node) -> Iterator[nodes.FunctionCall]:
     for part in walk(node):
         if isinstance(part, nodes.FunctionCall) and is_aggregate(part):
             yield part
+
+
+def is_grouped(body: nodes.Select) -> bool:
+    """Return whether a SELECT has groups: terms, CLOSING_WHEN, or an aggregate."""
+    parts = (*body.outputs, *(() if body.having is None else (body.having,)))
+    has_terms = bool(body.group_by) or body.closing_when is not None
+    return has_terms or any(any(find_aggregates(part)) for part in parts)
 
 
 def refuse_aggregate(node: nodes.FunctionCall) -> Expression:

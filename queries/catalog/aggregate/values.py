@@ -220,7 +220,6 @@ VALUES = (
             "first among equal counts; this version counts exactly.",
         ),
         constants=(Constant("k", GsqlType.INT, _k_objection),),
-        survives_sampling=True,
         knows_type=True,
     ),
 )

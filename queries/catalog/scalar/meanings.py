@@ -31,6 +31,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "max_of": "The greatest argument; NULLs are ignored.",
         "least": "The same as min_of.",
         "greatest": "The same as max_of.",
+        "umax": "The same as max_of; publications on sampling write it so.",
         "nullif": "nullif(x, y): NULL if x equals y, otherwise x.",
     },
     "casts": {
@@ -91,6 +92,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "lower": "The text with a to z in place of A to Z.",
         "upper": "The text with A to Z in place of a to z.",
         "string_hash": "The 64-bit FNV-1a hash of the bytes.",
+        "h": "H(x): a 64-bit hash of a number, time, address or text; NULL of NULL.",
         "to_hex": "The bytes in hexadecimal, two digits each.",
         "to_int": "One to eight bytes as a number in network byte order; NULL for other lengths.",
     },

@@ -18,7 +18,7 @@ from gscope.queries.expressions.types import GsqlType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gscope.queries.catalog.user import AggregateFacts, ScalarFacts
+    from gscope.queries.catalog.user import AggregateFacts, CallFacts, ScalarFacts
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.expressions.expressions import Value
 
@@ -119,7 +119,10 @@ class UserFold:
 
 
 def checked(
-    result: Any, facts: ScalarFacts | AggregateFacts, values: Sequence[Any], file: UserFile
+    result: Any,
+    facts: ScalarFacts | AggregateFacts | CallFacts,
+    values: Sequence[Any],
+    file: UserFile,
 ) -> Value:
     """Return ``result`` as a value of the declared type.
 

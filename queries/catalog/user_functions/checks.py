@@ -33,7 +33,7 @@ def check_facts(code: UserCode) -> None:
     """
     if isinstance(code, UserScalar):
         _check_monotone(code)
-    elif code.facts.can_merge:
+    elif isinstance(code, UserFold) and code.facts.can_merge:
         _check_merge(code)
 
 

@@ -13,10 +13,12 @@ from gscope.errors import UsageError
 from gscope.queries.catalog.aggregates import AGGREGATES, AggregateEntry
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import RUNNING
+from gscope.queries.catalog.sampling.stateful import STATEFUL, StatefulEntry
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter, always, by, loses
-from gscope.queries.catalog.user import AggregateFacts, ScalarFacts, facts_of
+from gscope.queries.catalog.user import AggregateFacts, ScalarFacts, StateFacts, facts_of
 from gscope.queries.catalog.user_functions.calls import UserFold, UserScalar
 from gscope.queries.catalog.user_functions.files import load_module
+from gscope.queries.catalog.user_functions.states import UserState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.expressions.expressions import Expression
 
-UserCode = UserScalar | UserFold
+UserCode = UserScalar | UserFold | UserState
 
 _NAME = re.compile("[a-z_][a-z0-9_]*")
 _INSTALLED: dict[UserFile, tuple[UserCode, ...]] = {}
@@ -54,6 +56,8 @@ def install(files: Iterable[UserFile], taken: Collection[str] = ()) -> tuple[Use
             _check_name(code, taken)
             if isinstance(code, UserScalar):
                 FUNCTIONS[code.facts.name] = _scalar_entry(code)
+            elif isinstance(code, UserState):
+                STATEFUL.update(_stateful_entries(code))
             else:
                 AGGREGATES[code.facts.name] = _aggregate_entry(code)
             entered.append(code)
@@ -64,6 +68,10 @@ def install(files: Iterable[UserFile], taken: Collection[str] = ()) -> tuple[Use
 def uninstall() -> None:
     """Remove all user code from the tables."""
     for code in installed():
+        if isinstance(code, UserState):
+            for name in _names(code):
+                STATEFUL.pop(name, None)
+            continue
         table: dict[str, FunctionEntry] | dict[str, AggregateEntry] = (
             FUNCTIONS if isinstance(code, UserScalar) else AGGREGATES
         )
@@ -93,25 +101,40 @@ def _declared(file: UserFile) -> tuple[UserCode, ...]:
             made.append(UserScalar(file, attribute, facts))
         elif isinstance(facts, AggregateFacts):
             made.append(UserFold(file, attribute, facts))
+        elif isinstance(facts, StateFacts):
+            made.append(UserState(file, attribute, facts))
     if not made:
         message = (
-            f"{file.path} declares nothing; put @function(…) or @aggregate(…) of "
+            f"{file.path} declares nothing; put @function(…), @aggregate(…) or @stateful of "
             "gscope.queries.catalog.user before what queries may use"
         )
         raise UsageError(message)
     return tuple(made)
 
 
+def _names(code: UserCode) -> tuple[str, ...]:
+    """Return the names that queries can call."""
+    if isinstance(code, UserState):
+        return tuple(facts.name for _, facts in code.facts.calls)
+    return (code.facts.name,)
+
+
 def _check_name(code: UserCode, taken: Collection[str]) -> None:
-    name, path = code.facts.name, code.file.path
+    for name in _names(code):
+        _check_one(name, code, taken)
+
+
+def _check_one(name: str, code: UserCode, taken: Collection[str]) -> None:
+    path = code.file.path
     if not _NAME.fullmatch(name):
         message = f"{path} declares {name!r}, which is not a name that a query can use"
         raise UsageError(message)
-    other = next((c for c in installed() if c.facts.name == name), None)
+    other = next((c for c in installed() if name in _names(c)), None)
     if other is not None:
         message = f"{path} declares {name}, which {other.file.path} declares as well"
         raise UsageError(message)
-    if name in FUNCTIONS or name in AGGREGATES or name in RUNNING or name in taken:
+    tables = (FUNCTIONS, AGGREGATES, RUNNING, STATEFUL, taken)
+    if any(name in table for table in tables):
         message = f"{path} declares {name}, which gscope already defines; choose another name"
         raise UsageError(message)
 
@@ -130,6 +153,21 @@ def _scalar_entry(code: UserScalar) -> FunctionEntry:
         gains=tuple(_gain(stretch) for stretch in facts.monotone),
         is_pure=facts.is_pure,
     )
+
+
+def _stateful_entries(code: UserState) -> dict[str, StatefulEntry]:
+    """Return the entries of the methods of a class, which share its state."""
+    return {
+        facts.name: StatefulEntry(
+            facts.name,
+            f"{code.facts.name} of {code.file.path}",
+            facts.parameters,
+            facts.returns,
+            f"declared in {code.file.path}.",
+            code=code,
+        )
+        for _, facts in code.facts.calls
+    }
 
 
 def _gain(stretch: Fraction | None) -> Gain:
@@ -152,6 +190,7 @@ def _aggregate_entry(code: UserFold) -> AggregateEntry:
         lfta_types=frozenset(),
         doc=f"declared in {code.file.path}.",
         makes_null=facts.is_nullable,
+        survives_sampling=facts.is_estimable,
     )
 
 

@@ -16,6 +16,7 @@ from gscope.queries.plan.program import (
     TopNode,
     WatchlistJoinNode,
 )
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def warning(program: Program, node: HftaNode) -> str:
 def _epochs(node: HftaNode) -> tuple[Expression, ...]:
     """Return the expression that releases rows, for each side."""
     match node:
-        case AggregationNode() | RunningNode():
+        case AggregationNode() | RunningNode() | SampleNode():
             return (next(key.expression for key in node.keys if key.name == node.epoch),)
         case WindowNode():
             return (node.epoch_expression,)
@@ -82,7 +83,7 @@ def _below_keys(node: HftaNode, expression: Expression) -> Expression:
     """Return an output expression over groups in terms of the node's input, the epoch only."""
     if isinstance(node, WindowNode):
         return node.epoch_expression
-    if isinstance(node, AggregationNode | RunningNode):
+    if isinstance(node, AggregationNode | RunningNode | SampleNode):
         names = {part.name for part in walk(expression) if isinstance(part, Column)}
         return next((k.expression for k in node.keys if k.name in names), expression)
     return expression

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.literals import write_interval
+from gscope.queries.plan.explain.show_sampling_operator import show_sampling_operator
 from gscope.queries.plan.explain.show_windows import show_window
 from gscope.queries.plan.logical import (
     Filter,
@@ -22,6 +23,7 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.show_expressions import (
     LEFT_RIGHT,
     show,
@@ -111,6 +113,11 @@ def show_tree(node: Node, depth: int = 0) -> Iterator[str]:
             parts = [f"WindowGroupBy {show_window(node.window, node.unit_ns)} on {show(node.on)}"]
             parts += [show_named(node.keys)] if node.keys else []
             yield f"{lead}{'; '.join([*parts, _show_calls(node.aggregates)])}"
+            yield from show_tree(node.input, depth + 1)
+        case SampleGroupBy():
+            yield f"{lead}SampleGroupBy {show_named(node.keys)}; window {node.epoch}"
+            for line in show_sampling_operator(node.sampling):
+                yield f"{lead}  {line}"
             yield from show_tree(node.input, depth + 1)
         case Join():
             yield f"{lead}{_show_join(node)}"

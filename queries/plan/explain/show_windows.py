@@ -7,10 +7,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.scalar.clock_units import SECOND_NS
 from gscope.queries.gsql.literals import write_interval
-from gscope.queries.plan.program import (
-    StreamInput,
-)
+from gscope.queries.plan.program import StreamInput
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.slicing import Slicing
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 _MOST_LENGTHS = 24
 """Slices of a period that are listed; of more only the number is shown."""
-
-_SECOND_NS = 1_000_000_000
 
 
 def show_window(window: Window, unit_ns: int | None) -> str:
@@ -110,7 +107,7 @@ def slice_costs(program: Program, lfta: Lfta) -> SliceCosts | None:
     slicing, unit_ns = slices[0].slicing, nodes[0].unit_ns
     lengths = slicing.vector(_MOST_LENGTHS)
     edges = slicing.rate if lengths is None else Fraction(len(lengths), slicing.period)
-    scale = Fraction(1 if unit_ns is None else Fraction(_SECOND_NS, unit_ns))
+    scale = Fraction(1) if unit_ns is None else Fraction(SECOND_NS, unit_ns)
     windows = sum((_windows_in_unit(node.window) for node in nodes), Fraction(0))
     alone = sum((Slicing.of([node.window]).rate for node in nodes), Fraction(0))
     return SliceCosts(

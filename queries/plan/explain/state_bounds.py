@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.explain.running_state_bounds import running_state_bound
 from gscope.queries.plan.explain.show_plans import show_extent
+from gscope.queries.plan.explain.show_sampling_operator import sample_state_bound
 from gscope.queries.plan.explain.show_windows import window_state_bound
 from gscope.queries.plan.logical import Interval
 from gscope.queries.plan.program import (
@@ -18,6 +19,7 @@ from gscope.queries.plan.program import (
     TopNode,
     WatchlistJoinNode,
 )
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.show_expressions import show, show_of_sides
 from gscope.queries.plan.whole_input import is_whole_input, unites_whole_inputs
 from gscope.queries.plan.window_node import WindowNode
@@ -61,6 +63,8 @@ def node_state_bound(node: HftaNode) -> str:
             )
         case RunningNode():
             return running_state_bound(node)
+        case SampleNode():
+            return sample_state_bound(node)
         case WindowNode():
             return window_state_bound(node)
         case WatchlistJoinNode():

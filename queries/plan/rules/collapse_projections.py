@@ -14,6 +14,7 @@ from gscope.queries.plan.logical import (
     RunningGroupBy,
     WindowGroupBy,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.trees import by_name, map_nodes, substitute, substitute_all
 
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ def _collapse(node: Node) -> Node:
                 on=substitute(node.on, inner),
                 keys=substitute_all(node.keys, inner),
                 aggregates=_substituted(node.aggregates, inner),
+            )
+        case SampleGroupBy(input=Project() as below):
+            inner = by_name(below.columns)
+            values = substitute_all(node.sampling.values, inner)
+            return replace(
+                node,
+                input=below.input,
+                keys=substitute_all(node.keys, inner),
+                sampling=replace(node.sampling, values=values),
             )
         case GroupBy(input=Project() as below) | RunningGroupBy(input=Project() as below):
             inner = by_name(below.columns)

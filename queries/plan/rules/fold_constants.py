@@ -19,6 +19,7 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.trees import map_expression, map_nodes
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ def _fold_node(node: Node) -> Node:
                 keys=_fold_all(node.keys),
                 aggregates=_fold_calls(node.aggregates),
                 closing=_fold(node.closing),
+            )
+        case SampleGroupBy():
+            values = _fold_all(node.sampling.values)
+            return replace(
+                node,
+                keys=_fold_all(node.keys),
+                sampling=replace(node.sampling, values=values),
             )
         case WindowGroupBy():
             return replace(

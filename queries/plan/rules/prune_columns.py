@@ -18,6 +18,7 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,6 +51,10 @@ def prune(node: Node) -> Node:
             arguments = (e for a in node.aggregates for e in a.arguments)
             on = (node.on,) if isinstance(node, WindowGroupBy) else ()
             needed = _read((*on, *(k.expression for k in node.keys), *arguments))
+            return replace(node, input=_needing(node.input, needed))
+        case SampleGroupBy():
+            read = (*node.keys, *node.sampling.values)
+            needed = _read(each.expression for each in read)
             return replace(node, input=_needing(node.input, needed))
         case Join() | WatchlistJoin():
             return _needing(node, set(node.schema.names))

@@ -35,7 +35,7 @@ INTERFACE = "interface"
 
 def reads_interface(expression: Expression) -> bool:
     """Return whether ``expression`` reads the name of the interface."""
-    return any(isinstance(p, PacketField) and p.name == INTERFACE for p in walk(expression))
+    return any(map(_is_interface, walk(expression)))
 
 
 def reads_packet(expression: Expression) -> bool:
@@ -51,6 +51,15 @@ def is_low(expression: Expression) -> bool:
 def is_low_key(expression: Expression) -> bool:
     """Return whether an LFTA can group by ``expression``: its table holds values of fixed size."""
     return is_low(expression) and expression.type is not GsqlType.STRING
+
+
+def can_group_by(term: Expression) -> bool:
+    """Return whether groups of an LFTA have one value of ``term``: a key, or the interface."""
+    return is_low_key(term) or _is_interface(term)
+
+
+def _is_interface(expression: Expression) -> bool:
+    return isinstance(expression, PacketField) and expression.name == INTERFACE
 
 
 def choose_interfaces(
@@ -91,7 +100,7 @@ class Border:
         """
         if isinstance(expression, Literal):
             return expression
-        if isinstance(expression, PacketField) and expression.name == INTERFACE:
+        if _is_interface(expression):
             self.has_interface = True
             return Column(INTERFACE, expression.type, is_nullable=False)
         if is_lfta_output(expression) and not reads_interface(expression):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.queries.expressions.expressions import Column, NamedExpression, PacketField
+from gscope.queries.expressions.expressions import Column, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.plan.logical import RunningGroupBy
 from gscope.queries.plan.program import AggregationNode, RunningNode, StreamInput
-from gscope.queries.plan.split.border import INTERFACE, Border, column_schema, is_low, is_low_key
+from gscope.queries.plan.split.border import Border, can_group_by, column_schema, is_low
 from gscope.queries.plan.split.layers import all_columns, first_rows_of_epochs
 from gscope.queries.plan.split.partials import Partials
 from gscope.queries.plan.split.running import (
@@ -31,12 +31,8 @@ if TYPE_CHECKING:
 def can_group_low(group: GroupBy | RunningGroupBy) -> bool:
     """Return whether an LFTA can fold partials of the whole grouping."""
     epoch = next(k.expression for k in group.keys if k.name == group.epoch)
-    are_low = all(is_low_key(k.expression) or _is_interface(k.expression) for k in group.keys)
+    are_low = all(can_group_by(key.expression) for key in group.keys)
     return is_low(epoch) and are_low and can_run_epochs_low(epoch_calls(group).calls)
-
-
-def _is_interface(expression: Expression) -> bool:
-    return isinstance(expression, PacketField) and expression.name == INTERFACE
 
 
 def group_low(

@@ -20,13 +20,14 @@ from gscope.queries.plan.logical import (
     WindowGroupBy,
 )
 from gscope.queries.plan.program import Lfta, Partial
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.split.border import Border, column_schema, declarations
 
 if TYPE_CHECKING:
     from gscope.queries.plan.logical import LogicalQuery, Node
     from gscope.queries.plan.row_order import Order
 
-Grouping = GroupBy | RunningGroupBy | WindowGroupBy
+Grouping = GroupBy | RunningGroupBy | WindowGroupBy | SampleGroupBy
 
 Leaf = Scan | QueryScan | Merge | Join | WatchlistJoin | Grouping
 """The node below all layers of a query; a grouping if another groups it (SELECT DISTINCT)."""

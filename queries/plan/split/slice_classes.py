@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregates import AGGREGATES
-from gscope.queries.catalog.scalar.clock_units import SECOND_NS
 from gscope.queries.expressions.expressions import PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.split.border import Border
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.windows.window_plan import WindowPlan
 
 MAX_EDGES = 64
-"""Edges of a class, so that no query set makes the slice's number arbitrarily expensive."""
+"""The most edges of several windows, so that no query set makes slice numbers arbitrarily costly."""
 
 MAX_REFINEMENT = 64
 """How many times as many slices a window may get by sharing as it has alone.
@@ -34,8 +33,7 @@ MAX_REFINEMENT = 64
 A window of a day would otherwise wait for 86,400 slices because of one that slides by a second.
 """
 
-_TIME_NS = PacketField("time_ns", GsqlType.INT, is_nullable=False)
-_CLOCK = (PacketField("time", GsqlType.INT, is_nullable=False), _TIME_NS)
+_CLOCK = tuple(PacketField(n, GsqlType.INT, is_nullable=False) for n in ("time", "time_ns"))
 """The clock of packets in seconds and in nanoseconds; any other term is a unit of its own."""
 
 
@@ -140,10 +138,8 @@ class _OpenClass:
 def _closed(members: Sequence[WindowGroupBy], plan: WindowPlan) -> SliceClass:
     """Return the class of ``members``, in the finest of their units."""
     first = min(members, key=lambda member: member.unit_ns or 0)
-    units = {member.unit_ns for member in members}
-    on = _TIME_NS if units == {1, SECOND_NS} else first.on
     slicing = plan.slicing([_scaled(member, first.unit_ns) for member in members])
-    return SliceClass(tuple(members), slicing, on, first.unit_ns)
+    return SliceClass(tuple(members), slicing, first.on, first.unit_ns)
 
 
 def _scaled(member: WindowGroupBy, unit_ns: int | None) -> Window:

@@ -41,6 +41,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
 )
+from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.split.border import (
     Border,
     choose_interfaces,
@@ -62,6 +63,7 @@ from gscope.queries.plan.split.joins import (
     watchlist_join_node,
 )
 from gscope.queries.plan.split.layers import Grouping, Layers, Site, all_columns, take_apart
+from gscope.queries.plan.split.sampling import sample_packets, sample_stream
 from gscope.queries.plan.split.slice_classes import slice_classes
 from gscope.queries.plan.split.windows import LowSlices, can_slice_low, ship_rows, window_stream
 from gscope.queries.plan.trees import by_name, conjunction, conjuncts, nodes_of, scans
@@ -181,7 +183,7 @@ class _Split:
                 joined = self._join(query, layers, layers.leaf)
                 if joined is not None:
                     self._over_stream(query, layers, joined)
-            case GroupBy() | RunningGroupBy() | WindowGroupBy():
+            case GroupBy() | RunningGroupBy() | WindowGroupBy() | SampleGroupBy():
                 self._over_stream(query, layers, self._groups(query, layers.leaf))
             case _:
                 assert_never(layers.leaf)
@@ -192,8 +194,8 @@ class _Split:
         is_read = query.name in self.read and order.limit is not None
         if order.is_selection:
             return is_read or (query.name in self.ordered and not order.is_head)
-        is_running = isinstance(take_apart(query.root).group, RunningGroupBy)
-        return is_running and order.limit is not None
+        is_long_lived = isinstance(take_apart(query.root).group, RunningGroupBy | SampleGroupBy)
+        return is_long_lived and order.limit is not None
 
     def _over_packets(self, query: LogicalQuery, layers: Layers, scan: Scan) -> None:
         site, high = self._site(query, layers, scan)
@@ -217,6 +219,8 @@ class _Split:
                 made = slices.split(site, layers, group)
             else:
                 made = ship_rows(site, layers, group, high, self.windows)
+        elif isinstance(group, SampleGroupBy):
+            made = sample_packets(site, layers, group, high)
         elif not high and can_group_low(group):
             made = group_low(site, layers, group)
         else:
@@ -232,10 +236,11 @@ class _Split:
         found: list[tuple[Site, WindowGroupBy]] = []
         for query in queries:
             for node in nodes_of(query.root):
-                layers = take_apart(node) if isinstance(node, WindowGroupBy) else None
-                if layers is None or not isinstance(layers.leaf, Scan):
+                if not isinstance(node, WindowGroupBy):
                     continue
-                assert isinstance(node, WindowGroupBy)
+                layers = take_apart(node)
+                if not isinstance(layers.leaf, Scan):
+                    continue
                 site, high = self._site(query, layers, layers.leaf)
                 if not high and can_slice_low(node):
                     found.append((site, node))
@@ -285,6 +290,9 @@ class _Split:
         group = layers.group
         if isinstance(group, WindowGroupBy):
             self.nodes.append(window_stream(query, layers, group, source, self.windows))
+            return
+        if isinstance(group, SampleGroupBy):
+            self.nodes.append(sample_stream(query, layers, group, source))
             return
         self.nodes.append(group_stream(query, layers, group, source))
 

@@ -13,18 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregates import AGGREGATES
-from gscope.queries.expressions.expressions import (
-    Column,
-    Expression,
-    NamedExpression,
-    PacketField,
-)
+from gscope.queries.expressions.expressions import Column, Expression, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
-from gscope.queries.plan.program import (
-    Partial,
-    StreamInput,
-)
-from gscope.queries.plan.split.border import INTERFACE, Border, column_schema, is_low, is_low_key
+from gscope.queries.plan.program import Partial, StreamInput
+from gscope.queries.plan.split.border import Border, can_group_by, column_schema, is_low
 from gscope.queries.plan.split.layers import all_columns, first_rows_of_epochs
 from gscope.queries.plan.split.partials import Partials, can_run_low
 from gscope.queries.plan.split.running import aggregates_of_rows
@@ -46,12 +38,8 @@ Lift = Callable[[Expression, str], Expression]
 
 def can_slice_low(group: WindowGroupBy) -> bool:
     """Return whether an LFTA can fold the slices of ``group``."""
-    are_low = all(is_low_key(k.expression) or _is_interface(k.expression) for k in group.keys)
+    are_low = all(can_group_by(key.expression) for key in group.keys)
     return is_low(group.on) and are_low and all(map(can_run_low, group.aggregates))
-
-
-def _is_interface(expression: Expression) -> bool:
-    return isinstance(expression, PacketField) and expression.name == INTERFACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +52,8 @@ class LowSlices:
         schema: the columns of its output.
         partials: the partials of all members.
         has_interface: whether a member groups by interface.
-        keys: for each member its group-by terms, over the output.
-        aggregates: for each member the final halves of its aggregates.
+        keys: the group-by terms of each member, over the output.
+        aggregates: the final halves of the aggregates of each member.
     """
 
     shared: SliceClass
@@ -73,8 +61,8 @@ class LowSlices:
     schema: Schema
     partials: tuple[Partial, ...]
     has_interface: bool
-    keys: tuple[tuple[NamedExpression, ...], ...]
-    aggregates: tuple[tuple[Aggregate, ...], ...]
+    keys: dict[WindowGroupBy, tuple[NamedExpression, ...]]
+    aggregates: dict[WindowGroupBy, tuple[Aggregate, ...]]
 
     @classmethod
     def of(cls, shared: SliceClass) -> LowSlices:
@@ -82,12 +70,14 @@ class LowSlices:
         border = Border()
         border.ship(shared.slicing.expression(shared.on), SLICE)
         # Keys first, so that no partial takes the name of one.
-        keys = tuple(
-            tuple(NamedExpression(k.name, border.lift(k.expression, k.name)) for k in member.keys)
+        keys = {
+            member: tuple(
+                NamedExpression(k.name, border.lift(k.expression, k.name)) for k in member.keys
+            )
             for member in shared.members
-        )
+        }
         partials = Partials(border)
-        aggregates = tuple(tuple(map(partials.add, member.aggregates)) for member in shared.members)
+        aggregates = {m: tuple(map(partials.add, m.aggregates)) for m in shared.members}
         schema = (
             *map(column_schema, border.columns),
             *(ColumnSchema(p.name, p.type, p.is_nullable) for p in partials.made),
@@ -104,7 +94,6 @@ class LowSlices:
 
     def split(self, site: Site, layers: Layers, group: WindowGroupBy) -> tuple[Lfta, WindowNode]:
         """Return the LFTA of the class and the node of one of its members."""
-        place = self.shared.members.index(group)
         lfta = site.lfta(
             keys=self.columns,
             epoch=SLICE,
@@ -112,7 +101,7 @@ class LowSlices:
             schema=self.schema,
             has_interface_column=self.has_interface,
         )
-        own = {name for aggregate in self.aggregates[place] for name in aggregate.partials}
+        own = {name for aggregate in self.aggregates[group] for name in aggregate.partials}
         of_partials = {partial.name for partial in self.partials}
         slices = Slices(
             slicing=self.shared.slicing,
@@ -133,8 +122,8 @@ class LowSlices:
             window=self.shared.window(group),
             unit_ns=self.shared.unit_ns,
             slices=slices,
-            keys=self.keys[place],
-            aggregates=self.aggregates[place],
+            keys=self.keys[group],
+            aggregates=self.aggregates[group],
         )
         return lfta, final.node(site.query, layers, group, StreamInput(lfta.name))
 

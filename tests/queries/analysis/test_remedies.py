@@ -31,6 +31,11 @@ CASES = [
         SLICES + "SELECT sum(n) FROM s [RANGE '3 sec' SLIDE '15 sec']",
     ),
     (
+        SLICES + "SELECT sum(n) FROM s [RANGE '20 sec' SLIDE '30 sec']",
+        "with SLIDE '30 sec', RANGE '18 sec' or '30 sec'",
+        SLICES + "SELECT sum(n) FROM s [RANGE '18 sec' SLIDE '30 sec']",
+    ),
+    (
         SLICES + "SELECT sum(n) FROM s [RANGE '20 sec' SLIDE '10 sec']",
         "multiples of '15 sec'",
         SLICES + "SELECT sum(n) FROM s [RANGE '45 sec' SLIDE '30 sec']",

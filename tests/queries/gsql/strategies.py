@@ -224,6 +224,11 @@ _limits = st.one_of(
     st.builds(nodes.Definition, identifiers, position=st.just(HERE)),
 )
 
+_samplings = st.one_of(
+    st.tuples(_some(small_expressions, 0, 2), st.just(False)),
+    st.just(((), True)),
+)
+
 
 @st.composite
 def selects(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.Select:
@@ -250,6 +255,7 @@ def selects(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.Select:
         draw(condition),
         draw(_some(_order_terms, 0, 2)),
         draw(st.one_of(st.none(), _limits)),
+        *draw(_samplings),
         position=HERE,
     )
 

@@ -51,6 +51,7 @@ COMMIT = StepCommitted(
     undecodable={"tls_sni": 2},
     foreign={"http_host": 4},
     wrapped_sums={"p": 9},
+    crowded_out={"r": 2},
 )
 SAMPLES: tuple[ProcessEvent, ...] = (
     Listening("/run/a b/capture.sock"),

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.errors import StreamError
+from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.streams.messages import (
     Base,
     Batch,
@@ -22,6 +23,12 @@ from gscope.queries.streams.messages import (
     Message,
     Punctuation,
     Shed,
+)
+from gscope.queries.streams.thresholds import (
+    FULL_THRESHOLD,
+    MOST_STEPS,
+    ThresholdSchedule,
+    ThresholdStep,
 )
 from gscope.queries.streams.wire import MAX_PAYLOAD_BYTES, decode, decode_records, encode
 
@@ -36,6 +43,18 @@ HOPS = st.builds(
     NUMBERS,
     st.lists(st.tuples(NAMES, NUMBERS), max_size=3).map(tuple),
 )
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> ThresholdSchedule:
+    times = [MIN_TIME_NS, *sorted(draw(st.sets(NUMBERS, max_size=3)) - {MIN_TIME_NS})]
+    words = st.integers(0, FULL_THRESHOLD)
+    pairs = [sorted((draw(words), draw(words))) for _ in times]
+    steps = (ThresholdStep(time, *pair) for time, pair in zip(times, pairs, strict=True))
+    return ThresholdSchedule(draw(NUMBERS), tuple(steps))
+
+
+SCHEDULES = schedules()
 PUNCTUATIONS = st.builds(Punctuation, NAMES, NUMBERS)
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
     st.builds(
@@ -49,6 +68,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
         NUMBERS,
         st.lists(PUNCTUATIONS, max_size=3).map(tuple),
         st.lists(HOPS, max_size=3).map(tuple),
+        st.none() | SCHEDULES,
     ),
     st.builds(EndOfStream, NAMES, NUMBERS),
     st.builds(
@@ -190,3 +210,36 @@ def _json(content: object) -> bytes:
 def _framed(payload: bytes) -> bytes:
     checked = len(payload).to_bytes(4, "little") + crc32(payload).to_bytes(4, "little")
     return b"\x01\x67" + (crc32(checked) & 0xFFFF).to_bytes(2, "little") + checked + payload
+
+
+FIRST = [MIN_TIME_NS, 5, 9]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [],
+        [[0, 5, 9]],
+        [FIRST, [7, 9, 5]],
+        [FIRST, [7, -1, 5]],
+        [FIRST, [7, 1, FULL_THRESHOLD + 1]],
+        [FIRST, [7, 1, 5], [7, 1, 6]],
+        [FIRST, [8, 1, 5], [7, 1, 5]],
+        [FIRST, [7, 1.5, 5]],
+        [FIRST, [7, True, 5]],
+        [FIRST, [2**63, 1, 5]],
+        [FIRST, [7, 1]],
+        [[MIN_TIME_NS + n if n else MIN_TIME_NS, 1, 1] for n in range(MOST_STEPS + 1)],
+    ],
+)
+def test_schedules_that_nothing_sends_are_damage(steps: list[list[object]]) -> None:
+    def record(schedule: list[object]) -> bytes:
+        fields = [1, "flow@main1", 7, 3, 0, [], [], schedule]
+        payload = json.dumps(fields).encode()
+        checked = len(payload).to_bytes(4, "little") + crc32(payload).to_bytes(4, "little")
+        header = (crc32(checked) & 0xFFFF).to_bytes(2, "little")
+        return (0x6701).to_bytes(2, "little") + header + checked + payload
+
+    assert isinstance(decode(record([3, [FIRST, [7, 1, 5]]])), Heartbeat)
+    with pytest.raises(StreamError, match="does not hold a message"):
+        decode(record([3, steps]))

@@ -109,6 +109,7 @@ def test_the_interface_is_a_low_level_key() -> None:
         ("SELECT count(*) FROM UDP [RANGE 9 SLIDE 1] WHERE lower(UDP_data) LIKE 'a%'", "folded"),
         # What has no partials: rows are kept.
         ("SELECT sum(len / 2.0) FROM TCP [RANGE 60 SLIDE 1]", "kept"),
+        ("SELECT count(*), sum(len / 2.0), max(len) FROM TCP [RANGE 60 SLIDE 1]", "kept"),
         ("SELECT count_diff(len) FROM TCP [RANGE 60 SLIDE 1]", "kept"),
         ("SELECT max(qname) FROM DNS [RANGE 60 SLIDE 1]", "kept"),
     ],
@@ -120,6 +121,7 @@ def test_rows_are_shipped_where_no_lfta_folds_them(text: str, mode: str) -> None
     assert node.on is not None
     assert show(node.on) == "time"
     assert (node.slices is None) == (mode == "kept")
+    assert (node.predicate is None) == ("lower" not in text)
     if node.slices is not None:
         assert not node.slices.is_merged
         assert show(node.slices.number) == "time FLOOR_DIV 1"
@@ -182,6 +184,28 @@ def test_queries_of_a_class_share_one_lfta() -> None:
     assert [p.op for p in b.slices.partials] == [PartialOp.MAX]
 
 
+ONE = "SELECT count(*) FROM TCP [RANGE 18 SLIDE 15]"
+
+
+@pytest.mark.parametrize(
+    ("other", "lftas"),
+    [
+        ("SELECT sum(len) FROM TCP [RANGE 12 SLIDE 9]", 1),
+        ("SELECT sum(len) FROM main1.TCP [RANGE 12 SLIDE 9]", 2),
+        ("SELECT sum(len) FROM UDP [RANGE 12 SLIDE 9]", 2),
+        ("SELECT interface, sum(len) FROM TCP [RANGE 12 SLIDE 9] GROUP BY interface", 2),
+        ("SELECT count(DISTINCT len) FROM TCP [RANGE 12 SLIDE 9]", 2),
+        ("SELECT count(*) FROM (SELECT time/60 AS tb FROM TCP) t [RANGE 12 SLIDE 9]", 2),
+    ],
+)
+def test_windows_share_slices_of_the_same_packets_groups_and_order(other: str, lftas: int) -> None:
+    context = CompileContext(("main1", "main2"))
+    text = f"Query a: {ONE}; Query b: {other}"
+    made = compile_queries([QueryText(text, "q")], context).program
+    assert len(made.lftas) == lftas
+    assert len({node.slices.slicing for node in windows(made) if node.slices}) == lftas
+
+
 def test_written_and_joined_keys_make_the_same_groups() -> None:
     made = program(
         "Query pairs: SELECT srcIP, destIP, sum(len) FROM IP [RANGE 60 SLIDE 5] GROUP BY srcIP, destIP;"
@@ -212,16 +236,12 @@ def test_a_long_window_does_not_share_very_short_slices() -> None:
     assert len(program(text.format(MAX_REFINEMENT + 1)).lftas) == 2
 
 
-def test_a_class_has_a_bounded_number_of_edges() -> None:
-    """Slides without a common divisor have no common edges but one at time 0."""
-    primes = [n for n in range(1000, 1500) if all(n % d for d in range(2, 40))][: MAX_EDGES + 1]
-    made = program(
-        ";".join(
-            f"Query q{n}: SELECT srcIP, count(*) FROM TCP [RANGE {n}] GROUP BY srcIP"
-            for n in primes
-        )
-    )
-    assert len(made.lftas) == 2
+@pytest.mark.parametrize(("count", "lftas"), [(MAX_EDGES - 1, 1), (MAX_EDGES, 2)])
+def test_a_class_has_a_bounded_number_of_edges(count: int, lftas: int) -> None:
+    """With one slide each range has an edge of its own, beside the one that all share."""
+    text = "Query q{0}: SELECT srcIP, count(*) FROM TCP [RANGE 10{0:02} SLIDE 1000] GROUP BY srcIP"
+    made = program(";".join(text.format(n) for n in range(1, count + 1)))
+    assert len(made.lftas) == lftas
 
 
 def test_a_slice_number_never_exceeds_64_bits() -> None:

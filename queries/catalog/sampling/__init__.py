@@ -1,0 +1,1 @@
+"""Stateful functions and superaggregates of the sampling operator."""

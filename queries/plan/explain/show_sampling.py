@@ -1,0 +1,88 @@
+"""How the packets of a query set are sampled, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gscope.queries.plan.sampling import SamplingMethod, Standing
+from gscope.queries.plan.show_expressions import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gscope.queries.plan.sampling_report import (
+        ComponentReport,
+        LeafReport,
+        QueryReport,
+        SamplingReport,
+    )
+
+_METHODS = {SamplingMethod.GROUPS: "groups", SamplingMethod.TUPLES: "single packets"}
+
+
+def show_sampling(report: SamplingReport) -> dict[str, Any]:
+    """Return the report as plain values."""
+    return {
+        "components": [_component(each) for each in report.components],
+        "not_sampled": {each.result: list(each.reasons) for each in report.unsampled},
+    }
+
+
+def sampling_lines(shown: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of what ``show_sampling`` returned."""
+    components = shown["components"]
+    for number, component in enumerate(components, start=1):
+        if len(components) > 1:
+            yield f"component {number}, with a rate of its own"
+        for name, leaf in component["lftas"].items():
+            terms = f" by {', '.join(leaf['terms'])}" if leaf["terms"] else ""
+            yield f"LFTA {name} keeps {leaf['keeps']}{terms}"
+            yield f"  {leaf['reason']}"
+        for name, query in component["queries"].items():
+            yield f"{name}: {query['rows']}"
+            for standing in ("scaled", "estimated"):
+                if query[standing]:
+                    yield f"  {standing}: {', '.join(query[standing])}"
+            if query["compatible"]:
+                yield f"  compatible with {', '.join(query['compatible'])}"
+        if component["min_rate"]:
+            yield f"the rate is at least {component['min_rate']:g}"
+    for name, reasons in shown["not_sampled"].items():
+        yield f"{name} is not sampled"
+        for reason in reasons:
+            yield f"  {reason}"
+
+
+def _component(report: ComponentReport) -> dict[str, Any]:
+    return {
+        "lftas": {leaf.lfta: _leaf(leaf) for leaf in report.leaves},
+        "queries": {query.query: _query(query) for query in report.queries},
+        "min_rate": report.min_rate,
+    }
+
+
+def _leaf(leaf: LeafReport) -> dict[str, Any]:
+    return {
+        "keeps": _METHODS[leaf.method],
+        "terms": [show(term) for term in leaf.terms],
+        "reason": leaf.reason,
+    }
+
+
+def _query(query: QueryReport) -> dict[str, Any]:
+    standings = [standing for _, standing in query.columns]
+    is_exact = all(standing is Standing.WHOLE for standing in standings)
+    rows = "rows of the full answer" if query.is_whole else "estimates"
+    if is_exact and not query.is_whole:
+        rows = "groups of the full answer, of which small ones may be missing"
+    return {
+        "rows": rows,
+        "whole": _names(query, Standing.WHOLE),
+        "scaled": _names(query, Standing.SCALED),
+        "estimated": _names(query, Standing.ESTIMATED),
+        "compatible": list(query.compatible),
+    }
+
+
+def _names(query: QueryReport, wanted: Standing) -> list[str]:
+    return [name for name, standing in query.columns if standing is wanted]

@@ -1,0 +1,108 @@
+"""Scaling: counts and sums over a sample become estimates, where the program says so.
+
+The program names the aggregates that a node scales (``NodeSampling``), not by how much: the rate is
+a setting of the run. The HFTA job binds it before it evaluates anything::
+
+    SELECT tb, count(*) … HAVING count(*) > 5      at the rate 0.1
+    →  scaled_int(count, 10.0) AS cnt … HAVING scaled_int(count, 10.0) > 5
+
+Keys and the aggregates of other nodes stay as they are: a sum of scaled counts is scaled already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from gscope.queries.expressions.expressions import Call, Column, Expression, Literal
+from gscope.queries.expressions.schema import Schema
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.program import AggregationNode, RunningNode
+from gscope.queries.plan.trees import map_expression
+from gscope.queries.plan.window_node import WindowNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.queries.plan.program import HftaNode, Program
+
+AggregatingNode = AggregationNode | RunningNode | WindowNode
+
+
+def with_rate(program: Program, rate: float) -> Program:
+    """Return ``program`` with the aggregates that it scales multiplied by 1/rate.
+
+    Where packets are sampled, the column ``sample_rate`` becomes the rate; elsewhere it is 1. At the
+    rate 1 nothing is scaled: the answer is that of all packets, to the last digit.
+    """
+    if rate == 1 or not program.sampling:
+        return program
+    sampled = {node.query: node for component in program.sampling for node in component.nodes}
+    nodes = tuple(
+        _with_rate(node, frozenset(sampled[node.query].scaled), rate)
+        if node.query in sampled
+        else node
+        for node in program.nodes
+    )
+    return replace(program, nodes=nodes)
+
+
+def readers_of_rate(program: Program) -> tuple[str, ...]:
+    """Return the nodes whose rows contain the rate of the sample."""
+    found = []
+
+    def note(part: Expression) -> Expression:
+        if isinstance(part, Call) and part.function == "sample_rate":
+            found.append(node.query)
+        return part
+
+    for node in program.nodes:
+        _mapped(node, note)
+    return tuple(dict.fromkeys(found))
+
+
+def _with_rate(node: HftaNode, scaled: frozenset[str], rate: float) -> HftaNode:
+    def known(part: Expression) -> Expression:
+        is_rate = isinstance(part, Call) and part.function == "sample_rate"
+        return Literal(rate, GsqlType.FLOAT) if is_rate else part
+
+    node = _mapped(node, known)
+    return _scaled(node, scaled, rate) if scaled else node
+
+
+def _mapped(value: Any, change: Callable[[Expression], Expression]) -> Any:
+    """Return a node, or a part of one, with ``change`` applied to all parts of its expressions."""
+    if isinstance(value, Expression):
+        return map_expression(value, change)
+    if isinstance(value, tuple):
+        return tuple(_mapped(each, change) for each in value)
+    if not is_dataclass(value) or isinstance(value, type | Schema):
+        return value
+    changed = {
+        field.name: new
+        for field in fields(value)
+        if (new := _mapped(old := getattr(value, field.name), change)) != old
+    }
+    return replace(value, **changed) if changed else value
+
+
+def _scaled(node: HftaNode, names: frozenset[str], rate: float) -> HftaNode:
+    """Return an aggregating node with some of its aggregates multiplied by 1/rate."""
+    assert isinstance(node, AggregatingNode), node
+
+    def change(part: Expression) -> Expression:
+        if isinstance(part, Column) and part.name in names:
+            return _multiplied(part, 1 / rate)
+        return part
+
+    columns = tuple(
+        replace(each, expression=map_expression(each.expression, change)) for each in node.columns
+    )
+    having = None if node.having is None else map_expression(node.having, change)
+    return replace(node, columns=columns, having=having)
+
+
+def _multiplied(column: Column, factor: float) -> Expression:
+    function = "mul_float" if column.type is GsqlType.FLOAT else "scaled_int"
+    arguments = (column, Literal(factor, GsqlType.FLOAT))
+    return Call(function, arguments, column.type, column.is_nullable)

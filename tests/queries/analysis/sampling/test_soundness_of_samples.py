@@ -1,0 +1,124 @@
+"""Samples against plain loops over random packets: whole nodes are exact, estimates unbiased."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.queries.analysis.sampling.plain_answers import PlainAnswers, Row, counted
+from tests.queries.analysis.sampling.samples import Sampled
+from tests.support.long_form import cases
+
+from gscope.queries.analysis.sampling.standings import Rows
+from gscope.queries.plan.logical import GroupBy, Join
+from gscope.queries.plan.sampling import Standing
+
+if TYPE_CHECKING:
+    from tests.queries.analysis.sampling.plain_answers import Packet
+
+    from gscope.queries.analysis.sampling.query_sets import PlacedTree
+
+_MOST_UNITS = 9
+
+
+@pytest.mark.parametrize("seed", cases(range(60), range(60, 2000)))
+def test_whole_nodes_have_the_rows_of_the_full_answer(seed: int) -> None:
+    """All packets of a row are kept, or none; the sampled answer is the rows that are kept."""
+    sampled, traffic = Sampled.at_random(seed)
+    plan = sampled.compiled.stages[0][1]
+    for tree in sampled.trees:
+        assert tree.tree is not None
+        keeps = sampled.keeps(
+            tree, traffic, lambda unit: random.Random(repr((seed, unit))).random() < 0.5
+        )
+        full, sample = PlainAnswers(plan, traffic), PlainAnswers(plan, traffic, keeps)
+        full.answer(tree.result)
+        sample.answer(tree.result)
+        judge = sampled.found.judge(tree)
+        roots = [node for node in tree.tree.walk() if node.is_root]
+        for node, (name, rows), (_, found) in zip(roots, full.rows, sample.rows, strict=True):
+            outcome = judge.outcomes[node]
+            if not outcome.is_whole:
+                continue
+            exact = [c for c, s in outcome.columns.items() if s is Standing.WHOLE]
+            fates = [{keeps(leaf, traffic[n]) for leaf, n in row.packets} for row in rows]
+            assert all(len(fate) == 1 for fate in fates), name
+            expected = [row for row, fate in zip(rows, fates, strict=True) if fate == {True}]
+            assert counted(_only(expected, exact)) == counted(_only(found, exact)), name
+
+
+def _only(rows: list[Row], columns: list[str]) -> list[Row]:
+    return [Row({c: row.values[c] for c in columns}, row.packets) for row in rows]
+
+
+@pytest.mark.parametrize("seed", cases(range(25), range(25, 400)))
+def test_scaled_columns_are_unbiased(seed: int) -> None:
+    """The mean over all samples with rate 1/2, each as likely, is the full answer."""
+    sampled, traffic = Sampled.at_random(seed)
+    del traffic[_MOST_UNITS:]
+    for tree in sampled.trees:
+        assert tree.tree is not None
+        units = _units(sampled, tree, traffic)
+        if len(units) <= _MOST_UNITS:
+            _check_means(sampled, tree, traffic, units)
+
+
+def _units(sampled: Sampled, tree: PlacedTree, traffic: list[Packet]) -> list[Any]:
+    found = {
+        sampled.unit(tree, leaf, packet, number)
+        for leaf in range(len(tree.streams))
+        for number, packet in enumerate(traffic)
+    }
+    return sorted(found, key=repr)
+
+
+def _check_means(
+    sampled: Sampled, tree: PlacedTree, traffic: list[Packet], units: list[Any]
+) -> None:
+    assert tree.tree is not None
+    plan = sampled.compiled.stages[0][1]
+    judge = sampled.found.judge(tree)
+    walked = list(tree.tree.walk())
+    scaled = [judge.outcomes[n].scaled for n in walked if isinstance(n.node, GroupBy)]
+    roots = [node for node in walked if node.is_root]
+    # A join of totals loses its row where one of them has no packet in the sample.
+    checked = {
+        place: [c for c, s in judge.outcomes[node].columns.items() if s is Standing.SCALED]
+        for place, node in enumerate(roots)
+        if judge.outcomes[node].rows in (Rows.TOTALS, Rows.ESTIMATES)
+        and not any(
+            isinstance(n.node, Join) and not judge.outcomes[n].is_whole for n in node.walk()
+        )
+    }
+    full = PlainAnswers(plan, traffic)
+    full.answer(tree.result)
+    sums: dict[tuple[int, Any], list[Any]] = {}
+    for fates in product((False, True), repeat=len(units)):
+        kept = {unit for unit, fate in zip(units, fates, strict=True) if fate}
+        sample = PlainAnswers(
+            plan, traffic, sampled.keeps(tree, traffic, kept.__contains__), scaled, factor=2
+        )
+        sample.answer(tree.result)
+        for place, columns in checked.items():
+            for row in sample.rows[place][1]:
+                total = sums.setdefault(_group(place, row, columns), [0] * len(columns))
+                for number, column in enumerate(columns):
+                    total[number] += row.values[column] or 0
+    for place, columns in checked.items():
+        for group, rows in _by_group(place, full.rows[place][1], columns).items():
+            expected = [sum(row.values[column] or 0 for row in rows) for column in columns]
+            means = [total / 2 ** len(units) for total in sums.get(group, [0] * len(columns))]
+            assert means == pytest.approx(expected), (roots[place].query.name, group)
+
+
+def _group(place: int, row: Row, columns: list[str]) -> tuple[int, Any]:
+    return place, row.values["tb"]
+
+
+def _by_group(place: int, rows: list[Row], columns: list[str]) -> dict[tuple[int, Any], list[Row]]:
+    found: dict[tuple[int, Any], list[Row]] = {}
+    for row in rows:
+        found.setdefault(_group(place, row, columns), []).append(row)
+    return found

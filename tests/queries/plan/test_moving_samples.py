@@ -1,0 +1,74 @@
+"""Which components follow the load, and why others keep every packet."""
+
+from __future__ import annotations
+
+import pytest
+
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.plan.moving_samples import MovingSample, moving_samples
+from gscope.queries.plan.scaling import readers_of_rate
+
+GROUPS = "SELECT tb, srcIP, max(len) as m FROM IP GROUP BY time/10 as tb, srcIP, destIP"
+
+
+def named(**queries: str) -> str:
+    return ";".join(f"DEFINE {{ query_name {n}; }} {text}" for n, text in queries.items())
+
+
+def samples(text: str, *interfaces: str) -> tuple[tuple[MovingSample, ...], dict[str, str]]:
+    context = CompileContext(interfaces or ("a",), {}, samples=True)
+    return moving_samples(compile_queries([QueryText(text, "test")], context).program)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GROUPS,
+        "SELECT tb, net, count(*) FROM IP GROUP BY time/10 as tb, srcIP & 0xFFFF as net",
+        f"{named(low=GROUPS, high='SELECT tb, srcIP, max(m) FROM low GROUP BY tb, srcIP')}",
+        "SELECT S.time, S.srcIP FROM TCP S LEFT_OUTER_JOIN TCP A"
+        " WHERE S.time = A.time + 1 and S.srcIP = A.destIP",
+    ],
+)
+def test_whole_groups_follow_the_load(text: str) -> None:
+    (sample,), reasons = samples(text)
+    assert sample.lftas
+    assert sample.sides
+    assert not reasons
+
+
+def test_packets_that_are_answered_alone_follow_without_trimming() -> None:
+    (sample,), reasons = samples("SELECT time, srcIP FROM IP")
+    assert not sample.sides
+    assert not reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("SELECT tb, count(*) FROM IP GROUP BY time/60 as tb", "estimates"),
+        (
+            named(low=GROUPS, high="SELECT tm, srcIP, max(m) FROM low GROUP BY tb/6 as tm, srcIP"),
+            "high reads low in other epochs",
+        ),
+    ],
+)
+def test_others_keep_every_packet(text: str, reason: str) -> None:
+    found, reasons = samples(text)
+    assert not found
+    assert reason in "; ".join(reasons.values())
+
+
+def test_sides_know_all_streams_and_the_hint_of_the_query() -> None:
+    text = f"DEFINE {{ query_name f; min_rate 0.2; }} {GROUPS}"
+    (sample,), _ = samples(text, "a", "b")
+    (side,) = sample.sides["f"]
+    assert side is not None
+    assert side.streams == ("f@a", "f@b")
+    assert sample.min_rate == 0.2
+
+
+def test_readers_of_the_rate_are_found() -> None:
+    text = named(plain=GROUPS, rated=GROUPS.replace("max(len) as m", "max(len), sample_rate"))
+    program = compile_queries([QueryText(text, "q")], CompileContext(("a",), {})).program
+    assert readers_of_rate(program) == ("rated",)
