@@ -56,10 +56,10 @@ if TYPE_CHECKING:
 
     from gscope.capture.interface.summary import CaptureSummary
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.log.remote.listener import Listener
     from gscope.capture.process.server_thread import ServerThread
     from gscope.capture.process.statistics import CaptureStatistics
     from gscope.capture.relay.relay_statistics import RelayStatistics
-    from gscope.capture.remote.listener import Listener
     from gscope.capture.saving.packet_file import PacketFile
     from gscope.capture.settings import RelaySettings
     from gscope.queries.plan.program import Program
@@ -112,7 +112,7 @@ class Daemon:
             )
             raise UsageError(message)
         if settings.listener is not None:
-            from gscope.capture.remote.listener import take_listener
+            from gscope.capture.log.remote.listener import take_listener
 
             self._listener = take_listener(settings.listener)
         if settings.relay is not None:

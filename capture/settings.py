@@ -11,6 +11,9 @@ from enum import StrEnum
 from typing import Any, get_args, get_origin
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
+
+# ``_ensure_type`` reads the hints when it runs.
+from gscope.capture.shedding.settings import SheddingSettings  # noqa: TC001
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import suggestion
 
@@ -248,7 +251,7 @@ class RelaySettings:
 
 @dataclass(frozen=True, slots=True)
 class CaptureSettings:
-    """Settings of the capture daemon; answers depend on none of them but ``interfaces``.
+    """Settings of the capture daemon; answers depend on ``interfaces`` and ``shedding`` alone.
 
     Attributes:
         interfaces: the interfaces of the program, each with its input.
@@ -278,6 +281,7 @@ class CaptureSettings:
         saved: the packets to save; None for none.
         listener: where the log is served to other hosts; None for this host only.
         relay: the logs that are read instead of packets; None to capture.
+        shedding: how packets are sampled; None to keep all.
     """
 
     interfaces: tuple[InterfaceSettings, ...]
@@ -302,6 +306,7 @@ class CaptureSettings:
     saved: SavedPackets | None = None
     listener: ListenerSettings | None = None
     relay: RelaySettings | None = None
+    shedding: SheddingSettings | None = None
 
     @property
     def is_live(self) -> bool:
@@ -309,6 +314,11 @@ class CaptureSettings:
         return self.relay is not None or any(
             interface.device is not None for interface in self.interfaces
         )
+
+    @property
+    def sample_rate(self) -> float:
+        """The rate at which packets are sampled; 1 if all are kept."""
+        return 1.0 if self.shedding is None else self.shedding.rate
 
     @property
     def inherited(self) -> tuple[int, ...]:

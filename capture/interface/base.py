@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.interface.summary import InterfaceSummary
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
+from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.streams.messages import Hop
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.shedding.moving_thresholds import MovingThresholds
     from gscope.capture.sources.base import SourceStats
     from gscope.capture.sources.block import Block
     from gscope.queries.plan.program import Program
+    from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
 class Feed(ABC):
@@ -40,6 +43,7 @@ class Feed(ABC):
         heartbeats: number of heartbeats sent.
         worked_ns: time that the LFTAs have taken, including the writing of their output.
         on_demand: what readers and LFTAs wait for; None if heartbeats are not sent on demand.
+        thresholds: the thresholds that follow the load; None if none does.
     """
 
     def __init__(self, name: str, runtime: LftaEngine, streams: Mapping[str, str]) -> None:
@@ -51,6 +55,8 @@ class Feed(ABC):
         self.heartbeats = 0
         self.worked_ns = 0
         self.on_demand: OnDemand | None = None
+        self.thresholds: MovingThresholds | None = None
+        self._tested_ns = MIN_TIME_NS
 
     @property
     def answers_total(self) -> int:
@@ -67,10 +73,41 @@ class Feed(ABC):
 
     def process(self, block: Block, start: int, until_ns: int) -> int:
         """Run the LFTAs over packets of a block; see ``LftaEngine.process``."""
+        if self.thresholds is not None and block.count:
+            greatest_ns = block.time_extent_ns[1]
+            self.thresholds.reach(greatest_ns)
+            self._tested_ns = max(self._tested_ns, greatest_ns)
         began_ns = time.perf_counter_ns()
         reached = self.runtime.process(block, start, until_ns)
         self.worked_ns += time.perf_counter_ns() - began_ns
         return reached
+
+    @property
+    def moves(self) -> bool:
+        """Whether thresholds of the interface follow the load."""
+        return self.thresholds is not None
+
+    def move_threshold(self, component: int, threshold: int, border: Callable[[int], int]) -> None:
+        """Let the threshold of a component follow the load.
+
+        Args:
+            component: its number.
+            threshold: the threshold for the next packet if it falls, else for the next epoch.
+            border: returns the time at which the next epoch after a time begins.
+        """
+        assert self.thresholds is not None
+        held, bound_ns = self.thresholds.threshold(component), self.runtime.bound_ns
+        if threshold < held:
+            self.thresholds.lower(component, threshold, bound_ns, lambda: self._tested_ns)
+        elif threshold > held:
+            from_ns = border(max(self._tested_ns, bound_ns))
+            self.thresholds.let_rise(component, threshold, bound_ns, from_ns)
+
+    def schedule(self, lfta: str) -> ThresholdSchedule | None:
+        """Return the schedule of an LFTA's thresholds for a heartbeat; None if they do not move."""
+        if self.thresholds is None:
+            return None
+        return self.thresholds.schedule(lfta, self.runtime.bound_ns)
 
     def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
         """Return the counters of an LFTA and its interface, as in heartbeats and the summary."""
@@ -78,6 +115,7 @@ class Feed(ABC):
         return (
             ("packets_total", packets.packets + self.late_packets),
             ("late_packets_total", packets.late_packets + self.late_packets),
+            ("shed_packets_total", packets.shed_packets),
             ("malformed_packets_total", sum(packets.malformed.values())),
             ("unsupported_packets_total", sum(packets.unsupported.values())),
             ("tuples_in_total", tuples.matched_tuples),
@@ -113,7 +151,8 @@ class Feed(ABC):
         for lfta, punctuations in promises.items():
             stream = self.streams[lfta]
             hop = Hop(stream, arrived_ns, 0, worked_ns, self.counters(lfta))
-            heartbeats.append(StreamHeartbeat(stream, punctuations, (hop,)))
+            schedule = self.schedule(lfta)
+            heartbeats.append(StreamHeartbeat(stream, punctuations, (hop,), schedule))
         return heartbeats
 
     def summary(self, stats: SourceStats, unread: int, damage: tuple[str, ...]) -> InterfaceSummary:
@@ -124,7 +163,7 @@ class Feed(ABC):
             received=stats.received_packets,
             dropped=stats.dropped_packets,
             filtered=stats.filtered_packets,
-            shed=0,
+            shed=counts.shed_packets,
             late=self.late_packets + counts.late_packets,
             malformed=counts.malformed,
             unsupported=counts.unsupported,
@@ -142,6 +181,7 @@ def attach(
     log: StreamLog,
     engines: LftaEngineFactory,
     writing: AbstractContextManager[object] | None = None,
+    lane: int = 0,
 ) -> tuple[LftaEngine, dict[str, str]]:
     """Return the LFTAs of ``interface``, which write into ``log``, and the stream of each by name.
 
@@ -151,6 +191,7 @@ def attach(
         log: the stream log; it has a stream for each LFTA and interface.
         engines: builds the LFTAs.
         writing: lock to hold while rows are appended; None if only one thread writes.
+        lane: number of the lane, if the interface has several.
     """
     writing = writing or nullcontext()
     streams = {
@@ -164,4 +205,6 @@ def attach(
         finally:
             batch.release()
 
-    return engines(interface, emit), streams
+    engine = engines(interface, emit)
+    engine.begin_lane(lane)
+    return engine, streams

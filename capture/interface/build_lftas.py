@@ -11,6 +11,7 @@ from gscope.capture.lfta.cache import compiling_noted, load_kernel, prune_kernel
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.saving.packet_saver import PacketSaver
+from gscope.capture.shedding.thresholds import initial_sampling
 from gscope.capture.sources.block import PADDING_BYTES, Block
 
 if TYPE_CHECKING:
@@ -59,13 +60,14 @@ def compiled_engines(
         kernel = load_kernel(program.lftas, None if packet_file is None else packet_file.marks)
         slots = dict(zip(kernel.lftas, kernel.slot_bytes, strict=True))
         ensure_fits(program.lftas, settings, sizes, [slots[lfta.name] for lfta in program.lftas])
+        sampling = initial_sampling(program, settings.shedding)
 
         def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
             if packet_file is None:
-                return LftaRuntime(program.lftas, interface, sizes, kernel, emit)
+                return LftaRuntime(program.lftas, interface, sizes, kernel, emit, sampling=sampling)
             marked = PacketSaver(packet_file, interface)
             rows = marked.take_rows if packet_file.is_second_pass else emit
-            return LftaRuntime(program.lftas, interface, sizes, kernel, rows, marked)
+            return LftaRuntime(program.lftas, interface, sizes, kernel, rows, marked, sampling)
 
         make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
             _no_packets(), 0

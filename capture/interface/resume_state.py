@@ -68,16 +68,18 @@ def caught_up(earlier: Mapping[str, Any], state: ResumeState) -> dict[str, Any]:
     """
     undecoded = {name: dict(earlier.get(name, {})) for name in UNDECODED}
     late, accepted = earlier.get("late_packets", 0), earlier.get("accepted_packets", 0)
+    shed = earlier.get("shed_packets", 0)
     more_late = max(0, state.most("late_packets_total") - late)
-    known = late + accepted + sum(sum(counts.values()) for counts in undecoded.values())
+    more_shed = max(0, state.most("shed_packets_total") - shed)
+    known = late + shed + accepted + sum(sum(counts.values()) for counts in undecoded.values())
     more_undecoded = 0
     for name, counts in undecoded.items():
         if (newer := state.most(f"{name}_total") - sum(counts.values())) > 0:
             counts[UNKNOWN_REASON] = counts.get(UNKNOWN_REASON, 0) + newer
             more_undecoded += newer
-    more = max(more_late + more_undecoded, state.packets - known)
+    more = max(more_late + more_shed + more_undecoded, state.packets - known)
     processed = known + more
-    others = sum(earlier.get(f"{name}_packets", 0) for name in ("dropped", "filtered", "shed"))
+    others = sum(earlier.get(f"{name}_packets", 0) for name in ("dropped", "filtered"))
     # Packets that were unread when the file was written may have been processed since, and more
     # may have arrived.
     received = max(earlier.get("received_packets", 0), processed + others)
@@ -86,6 +88,7 @@ def caught_up(earlier: Mapping[str, Any], state: ResumeState) -> dict[str, Any]:
         "received_packets": received,
         "unread_packets": received - processed - others,
         "late_packets": late + more_late,
+        "shed_packets": shed + more_shed,
         **undecoded,
-        "accepted_packets": accepted + more - more_late - more_undecoded,
+        "accepted_packets": accepted + more - more_late - more_shed - more_undecoded,
     }

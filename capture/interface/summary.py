@@ -29,7 +29,8 @@ class InterfaceSummary:
         received: packets that came from the source.
         dropped: packets lost for want of room before this process took them.
         filtered: packets rejected by the source's own filter.
-        shed: packets left out on purpose, by a sampling rule.
+        shed: packets that a query wanted and that are in no sample. They are left out on purpose:
+            the answer estimates what they would have added.
         late: packets that stepped back in time by more than the interface's skew.
         malformed: packets that are damaged or not captured completely, by reason; the fields that
             could be decoded may be in answers.
@@ -57,9 +58,9 @@ class InterfaceSummary:
     unsupported: dict[str, int] = field(default_factory=dict)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether no packet of the input was lost to answers."""
-        return not (self.dropped or self.shed or self.late or self.unread or self.damage)
+    def has_loss(self) -> bool:
+        """Whether packets of the input are missing from answers, except those that were shed."""
+        return bool(self.dropped or self.late or self.unread or self.damage)
 
 
 def added_by_reason(*counts: Mapping[str, int]) -> dict[str, int]:
@@ -91,6 +92,8 @@ class CaptureSummary:
         logged: for each stream, the account of its tuples in the log; see ``StreamTotals``.
         saved: what became of packets to be saved, see ``SavingCounters``; {} if none were.
         inputs: the counters of each input of a relay; () if packets are captured.
+        sample_rate: the fixed rate at which packets are sampled; 1 if all are kept.
+        least_rate: the least rate at which packets were sampled because the capture was overloaded.
     """
 
     interfaces: tuple[InterfaceSummary, ...]
@@ -103,15 +106,24 @@ class CaptureSummary:
     logged: dict[str, dict[str, int]] = field(default_factory=dict)
     saved: dict[str, int | str] = field(default_factory=dict)
     inputs: tuple[dict[str, Any], ...] = ()
+    sample_rate: float = 1.0
+    least_rate: float = 1.0
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing was lost on any interface, in the log or in the file of packets."""
+        """Whether nothing was lost on any interface, in the log or in the file of packets.
+
+        What a fixed rate sheds is left out on purpose, what an overloaded capture sheds is not.
+        """
         lost = self.log.get("shed_tuples_total", 0)
         # A limit on the file is kept on purpose.
         lost += sum(int(self.saved.get(name, 0)) for name in ("unwritten", "outrun"))
         lost += sum(each[name] for each in self.inputs for name in INPUT_LOSSES)
-        return not lost and all(interface.is_whole for interface in self.interfaces)
+        if self.sample_rate == 1:
+            lost += sum(interface.shed for interface in self.interfaces)
+        if self.least_rate < 1:
+            return False
+        return not lost and not any(interface.has_loss for interface in self.interfaces)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain JSON values."""

@@ -14,18 +14,22 @@ class InterfaceCounters:
     Attributes:
         accepted_packets: packets decoded up to the transport header, or not of IP.
         late_packets: packets earlier than a bound already promised, discarded for all LFTAs.
+        shed_packets: packets decoded like accepted ones that an LFTA wanted and none took, because
+            they are not in the sample.
         odd_packets: malformed and unsupported packets by reason; LFTAs see the fields that could be
             read.
     """
 
     accepted_packets: int = 0
     late_packets: int = 0
+    shed_packets: int = 0
     odd_packets: dict[Reason, int] = field(default_factory=dict)
 
     @property
     def packets(self) -> int:
         """All packets taken from blocks."""
-        return self.accepted_packets + self.late_packets + sum(self.odd_packets.values())
+        taken = self.accepted_packets + self.late_packets + self.shed_packets
+        return taken + sum(self.odd_packets.values())
 
     @property
     def malformed(self) -> dict[str, int]:
@@ -50,7 +54,7 @@ class LftaCounters:
     """Tuples of one LFTA on one interface since its start.
 
     Attributes:
-        matched_tuples: packets that passed its predicate.
+        matched_tuples: packets that passed its predicate and are in its sample.
         out_tuples: rows emitted.
         evicted_groups: groups evicted on a collision; each is among ``out_tuples``.
         live_groups: groups in the tables now.

@@ -20,11 +20,14 @@ from gscope.capture.lfta.output_layout import output_layout
 from gscope.capture.lfta.punctuation import NO_BOUND, closed_epoch, punctuations
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.dissect import dissect
+from gscope.capture.shedding.thresholds import InitialSampling
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.int64 import MAX_TIME_NS
+from gscope.queries.plan.sampling import SamplingMethod
+from gscope.queries.plan.sampling_hash import LANE_PACKETS, HashKey, hash_packet, hash_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,6 +49,7 @@ class LftaInterpreter:
         emit: receives finished batches.
         groups: limit of groups of each LFTA; beyond it a group chosen at random is evicted.
         seed: seed of that choice.
+        sampling: what LFTAs that sample keep packets by; None to keep all packets.
     """
 
     def __init__(
@@ -55,15 +59,22 @@ class LftaInterpreter:
         emit: Callable[[str, ColumnBatch], None],
         groups: int = 1 << 16,
         seed: int = 0,
+        sampling: InitialSampling | None = None,
     ) -> None:
         self.bound_ns = NO_BOUND
         self.interface_counters = InterfaceCounters()
         self._emit = emit
         chance = random.Random(seed)
+        sampling = sampling or InitialSampling(HashKey.of_seed(0), {})
         self._lftas = [
-            _InterpretedLfta(lfta, groups, chance) for lfta in lftas if interface in lfta.interfaces
+            _InterpretedLfta(lfta, groups, chance, sampling.threshold(lfta.name))
+            for lfta in lftas
+            if interface in lfta.interfaces
         ]
         self._interface = interface
+        self._key = sampling.key
+        self._start = self._key.of_interface(interface)
+        self._number = 0
 
     def process(self, block: Block, start: int, until_ns: int = MAX_TIME_NS) -> int:
         """See ``LftaEngine``."""
@@ -76,6 +87,7 @@ class LftaInterpreter:
     def _take(self, block: Block, n: int) -> None:
         time_ns = int(block.time_ns[n])
         counters = self.interface_counters
+        number, self._number = self._number, self._number + 1
         if time_ns < self.bound_ns:
             counters.late_packets += 1
             return
@@ -86,12 +98,32 @@ class LftaInterpreter:
             wirelen=int(block.wirelen[n]),
             time_ns=time_ns,
         )
-        if reason is Reason.NONE:
-            counters.accepted_packets += 1
-        else:
+        wanting = [lfta for lfta in self._lftas if lfta.wants(fields)]
+        sampled = [lfta for lfta in wanting if self._keeps(lfta, fields, number)]
+        if reason is not Reason.NONE:
             counters.odd_packets[reason] = counters.odd_packets.get(reason, 0) + 1
-        for lfta in self._lftas:
+        elif wanting and not sampled:
+            counters.shed_packets += 1
+        else:
+            counters.accepted_packets += 1
+        for lfta in sampled:
             lfta.take(fields)
+
+    def _keeps(self, lfta: _InterpretedLfta, fields: Fields, number: int) -> bool:
+        """Return whether the packet with a number is in the sample of an LFTA."""
+        sampling = lfta.plan.sampling
+        if sampling is None:
+            return True
+        if sampling.method is SamplingMethod.TUPLES:
+            hashed = hash_packet(number, self._start, self._key)
+        else:
+            types = [term.type for term in sampling.terms]
+            hashed = hash_terms([_value(term, fields) for term in sampling.terms], types, self._key)
+        return self.is_kept(hashed, lfta.threshold)
+
+    def is_kept(self, hashed: int, threshold: int) -> bool:
+        """Return whether a hash is in the sample of a threshold."""
+        return hashed <= threshold
 
     def heartbeat(self, clock_ns: int, skew_ns: int = 0) -> dict[str, tuple[Punctuation, ...]]:
         """See ``LftaEngine``."""
@@ -120,6 +152,16 @@ class LftaInterpreter:
             lfta.rows = []
             self._emit(lfta.plan.name, batch)
 
+    def set_threshold(self, lfta: str, threshold: int) -> None:
+        """See ``LftaEngine``."""
+        for each in self._lftas:
+            if each.plan.name == lfta:
+                each.threshold = threshold
+
+    def begin_lane(self, lane: int) -> None:
+        """See ``LftaEngine``."""
+        self._number = lane * LANE_PACKETS
+
     def lfta_counters(self, lfta: str) -> LftaCounters:
         """See ``LftaEngine``."""
         return next(x.counters for x in self._lftas if x.plan.name == lfta)
@@ -130,6 +172,7 @@ class _InterpretedLfta:
     plan: Lfta
     limit: int
     chance: random.Random
+    threshold: int
     counters: LftaCounters = field(default_factory=LftaCounters)
     groups: dict[tuple[Value, ...], list[Value]] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
@@ -138,16 +181,15 @@ class _InterpretedLfta:
     def __post_init__(self) -> None:
         self.floors = [declared_orders.NO_FLOOR] * len(self.plan.declared)
 
-    def take(self, fields: Fields) -> None:
-        def leaf(name: PacketField | Column) -> Value:
-            return fields[name.name]
+    def wants(self, fields: Fields) -> bool:
+        predicate = self.plan.predicate
+        return predicate is None or _value(predicate, fields) is True
 
+    def take(self, fields: Fields) -> None:
         def value(expression: Expression) -> Value:
-            return evaluate(expression, leaf)
+            return _value(expression, fields)
 
         plan = self.plan
-        if plan.predicate is not None and value(plan.predicate) is not True:
-            return
         self.counters.matched_tuples += 1
         if plan.declared:
             values = [value(call.arguments[0]) for call in plan.declared]
@@ -193,6 +235,13 @@ class _InterpretedLfta:
             epoch = key[self._epoch]
             if isinstance(epoch, int) and epoch <= last:
                 self._leave(key)
+
+
+def _value(expression: Expression, fields: Fields) -> Value:
+    def leaf(name: PacketField | Column) -> Value:
+        return fields[name.name]
+
+    return evaluate(expression, leaf)
 
 
 def _canonical(value: Value) -> Value:

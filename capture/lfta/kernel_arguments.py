@@ -122,6 +122,29 @@ class PacketAddresses(NamedTuple):
     linktype: int
 
 
+class SamplingRule(NamedTuple):
+    """What a kernel that samples keeps packets by. Owner: the runtime.
+
+    They are words of ``SamplingState``, which ``run`` reads again for each batch.
+
+    Attributes:
+        start, address, first, second: constants of the keyed hash, as in ``HashKey``.
+        ipv4: the hash of the high half of an IPv4 address.
+        packet: the hash before the number of a packet, for this interface.
+        number: number of the batch's first packet, counted from the first of the interface.
+        fates: address of a byte for each packet of the batch (``sampling_kernels.py``).
+    """
+
+    start: int
+    address: int
+    ipv4: int
+    packet: int
+    first: int
+    second: int
+    number: int
+    fates: int
+
+
 def run_records(arrays: A, span: B, memory: C, state: D) -> tuple[A, B, C, D]:
     """Return the records in the order in which ``run`` takes their fields."""
     return arrays, span, memory, state

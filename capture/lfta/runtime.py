@@ -22,18 +22,23 @@ from gscope.capture.lfta.kernel_arguments import (
 from gscope.capture.lfta.memory import Area
 from gscope.capture.lfta.output_layout import output_layout
 from gscope.capture.lfta.punctuation import NO_BOUND, closed_epoch, punctuations
+from gscope.capture.lfta.sampling_kernels import FATES_BYTES
 from gscope.capture.lfta.state import (
-    INTERFACE_WORDS,
     MAX_DECLARED,
     PACKETS_PER_BATCH,
     InterfaceState,
     LftaState,
+    SamplingState,
+    interface_words,
     state_words,
 )
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.workspace import WORKSPACE_BYTES
+from gscope.capture.shedding.thresholds import InitialSampling
+from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.int64 import MAX_TIME_NS
+from gscope.queries.plan.sampling_hash import LANE_PACKETS, HashKey, mix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +77,12 @@ class LftaEngine(Protocol):
 
     def finish(self) -> None:
         """Emit all remaining groups and rows."""
+
+    def set_threshold(self, lfta: str, threshold: int) -> None:
+        """Keep packets of a sampling LFTA whose hash is at most ``threshold``, from the next on."""
+
+    def begin_lane(self, lane: int) -> None:
+        """Number packets as those of a lane of the interface; called before the first packet."""
 
     @property
     def interface_counters(self) -> InterfaceCounters:
@@ -116,6 +127,7 @@ class LftaRuntime:
         kernel: the compiled LFTAs.
         emit: receives finished batches, on the calling thread.
         marked: takes the packets that the kernel marks; None for a kernel that marks none.
+        sampling: what LFTAs that sample keep packets by; None to keep all packets.
     """
 
     def __init__(
@@ -126,6 +138,7 @@ class LftaRuntime:
         kernel: CompiledKernel,
         emit: Callable[[str, ColumnBatch], None],
         marked: MarkedPackets | None = None,
+        sampling: InitialSampling | None = None,
     ) -> None:
         self.bound_ns = NO_BOUND
         self._marked = marked
@@ -139,7 +152,7 @@ class LftaRuntime:
         }
         widest = max((len(lfta.schema.columns) for lfta in lftas), default=0)
         self._state = StateArrays(
-            interface=np.zeros(INTERFACE_WORDS, np.int64),
+            interface=np.zeros(interface_words(len(kernel.lftas)), np.int64),
             lftas=np.zeros((len(kernel.lftas), state_words(widest)), np.int64),
         )
         for number, each in self._lftas.items():
@@ -157,6 +170,35 @@ class LftaRuntime:
         )
         self._areas = [Area(size) for size in sizes]
         self._memory = BatchMemory(*(area.address for area in self._areas))
+        self._numbers = numbers
+        self._begin_sampling(interface, sampling)
+
+    def _begin_sampling(self, interface: str, sampling: InitialSampling | None) -> None:
+        """Set the words that kernels that sample read; without sampling, all packets are kept."""
+        sampling = sampling or InitialSampling(HashKey.of_seed(0), {})
+        key, words = sampling.key, self._state.interface
+        for word, value in (
+            (SamplingState.START, key.start),
+            (SamplingState.ADDRESS, key.address),
+            (SamplingState.IPV4, mix(key.address, key)),
+            (SamplingState.PACKET, key.of_interface(interface)),
+            (SamplingState.FIRST, key.first),
+            (SamplingState.SECOND, key.second),
+        ):
+            words[word] = wrap(value)
+        self._fates = Area(FATES_BYTES)
+        words[SamplingState.FATES] = self._fates.address
+        for lfta in self._numbers:
+            self.set_threshold(lfta, sampling.threshold(lfta))
+
+    def set_threshold(self, lfta: str, threshold: int) -> None:
+        """See ``LftaEngine``."""
+        number = self._numbers[lfta]
+        self._state.interface[SamplingState.THRESHOLDS + number] = wrap(threshold)
+
+    def begin_lane(self, lane: int) -> None:
+        """See ``LftaEngine``."""
+        self._state.interface[SamplingState.SEEN] = lane * LANE_PACKETS
 
     def process(self, block: Block, start: int, until_ns: int = MAX_TIME_NS) -> int:
         """See ``LftaEngine``."""
@@ -242,7 +284,9 @@ class LftaRuntime:
         words = self._state.interface
         by_reason = [int(words[InterfaceState.REASONS + reason]) for reason in Reason]
         odd = {reason: by_reason[reason] for reason in Reason if reason and by_reason[reason]}
-        return InterfaceCounters(by_reason[Reason.NONE], int(words[InterfaceState.LATE]), odd)
+        shed = int(words[SamplingState.SHED])
+        accepted = by_reason[Reason.NONE] - shed
+        return InterfaceCounters(accepted, int(words[InterfaceState.LATE]), shed, odd)
 
     def lfta_counters(self, lfta: str) -> LftaCounters:
         """See ``LftaEngine``."""

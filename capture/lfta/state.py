@@ -1,7 +1,8 @@
 """The state that generated kernels and the runtime share: the words of two int64 arrays.
 
-``InterfaceState`` numbers the words of an interface's array, ``LftaState`` those of the array that
-each of its LFTAs has. Generated source defines both enumerations as module constants.
+``InterfaceState`` and ``SamplingState`` number the words of an interface's array, ``LftaState``
+those of the array that each of its LFTAs has. Generated source defines these enumerations as module
+constants.
 """
 
 from __future__ import annotations
@@ -39,7 +40,39 @@ class InterfaceState(_Word):
     REASONS = 4
 
 
-INTERFACE_WORDS = InterfaceState.REASONS + REASON_COUNT
+class SamplingState(_Word):
+    """Words of an interface's array behind those of ``InterfaceState``.
+
+    Only kernels that sample read and write them. The runtime sets the thresholds between two calls
+    of a kernel, never while a batch waits for room: it would be packed otherwise than before.
+    """
+
+    START = InterfaceState.REASONS + REASON_COUNT
+    """Constant of the keyed hash, as in ``HashKey``."""
+    ADDRESS = START + 1
+    """Constant of the keyed hash, as in ``HashKey``."""
+    IPV4 = START + 2
+    """The hash of the high half of an IP that is an IPv4 address, which is 0."""
+    PACKET = START + 3
+    """The hash before the number of a packet, for this interface."""
+    FIRST = START + 4
+    """The first multiplier of the hash."""
+    SECOND = START + 5
+    """The second multiplier of the hash."""
+    FATES = START + 6
+    """Address of a byte for each packet of a batch (``sampling_kernels.py``)."""
+    SEEN = START + 7
+    """Packets of all batches that are done."""
+    SHED = START + 8
+    """Packets that an LFTA wanted and none took, of those that are decoded as a whole."""
+    THRESHOLDS = START + 9
+    """The threshold of each LFTA, an unsigned number."""
+
+
+def interface_words(lftas: int) -> int:
+    """Return the length of the array of an interface with this number of LFTAs."""
+    return SamplingState.THRESHOLDS + lftas
+
 
 VALUES, VALIDITY, HEAP = 0, 1, 2
 COLUMN_WORDS = 3
@@ -121,3 +154,6 @@ WORD_NAMES = "\n".join(
     f"{word.name} = {int(word)}" for words in (InterfaceState, LftaState) for word in words
 )
 """Source that defines the words' names."""
+
+SAMPLING_NAMES = "\n".join(f"{word.name} = {int(word)}" for word in SamplingState)
+"""Source that defines the names of the words of sampling, for kernels that sample."""

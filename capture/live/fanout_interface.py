@@ -17,6 +17,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import Future
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,6 +26,7 @@ from gscope.capture.live.live_interface import LiveInterface
 from gscope.errors import UsageError
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Punctuation
+from gscope.queries.streams.thresholds import least
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,9 +34,11 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.runtime import LftaEngine
     from gscope.capture.live.live_interface import RingInterface
     from gscope.capture.live.stop import CaptureLimit
+    from gscope.capture.shedding.load_control import InterfaceLoad
     from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
     from gscope.capture.sources.block import Block
     from gscope.queries.plan.program import Lfta
+    from gscope.queries.streams.thresholds import ThresholdSchedule
 
 T = TypeVar("T")
 
@@ -188,6 +192,25 @@ class FanoutInterface(LiveInterface):
         """See ``LiveInterface``."""
         self._woken.set()
 
+    @property
+    def moves(self) -> bool:
+        """See ``Feed``."""
+        return any(lane.ring.moves for lane in self._lanes)
+
+    def move_threshold(self, component: int, threshold: int, border: Callable[[int], int]) -> None:
+        """See ``Feed``: each lane moves its own, and the least of all counts."""
+        self._answers(lambda ring: ring.move_threshold(component, threshold, border))
+
+    def schedule(self, lfta: str) -> ThresholdSchedule | None:
+        """See ``Feed``."""
+        found = [made for _, made in self._answers(lambda ring: ring.schedule(lfta)) if made]
+        return least(found) if found else None
+
+    def load(self) -> InterfaceLoad:
+        """See ``LiveInterface``; lanes share the work."""
+        load = super().load()
+        return replace(load, worked_ns=load.worked_ns // len(self._lanes))
+
     def note_lag(self, now_ns: int) -> None:  # noqa: ARG002  # each lane measures its own lag
         """See ``LiveInterface``."""
         self.largest_lag_ns = max(lane.ring.largest_lag_ns for lane in self._lanes)
@@ -238,6 +261,14 @@ class LaneEngines:
         """See ``LftaEngine``."""
         self._ask(lambda engine: engine.finish())
 
+    def begin_lane(self, lane: int) -> None:
+        """Refuse: each lane numbers its own packets."""
+        raise AssertionError(lane)
+
+    def set_threshold(self, lfta: str, threshold: int) -> None:
+        """See ``LftaEngine``; each lane changes over between two of its blocks."""
+        self._ask(lambda engine: engine.set_threshold(lfta, threshold))
+
     @property
     def interface_counters(self) -> InterfaceCounters:
         """See ``LftaEngine``."""
@@ -246,6 +277,7 @@ class LaneEngines:
             counters = engine.interface_counters
             total.accepted_packets += counters.accepted_packets
             total.late_packets += counters.late_packets
+            total.shed_packets += counters.shed_packets
             for reason, packets in counters.odd_packets.items():
                 total.odd_packets[reason] = total.odd_packets.get(reason, 0) + packets
         return total

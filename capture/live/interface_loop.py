@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gscope.capture.live.stop import CaptureLimit, LiveStop
     from gscope.capture.log.log import StreamLog
     from gscope.capture.process.observers import CaptureObservers
+    from gscope.capture.shedding.load_control import LoadControl
 
 WAIT_S = 0.1
 """Longest time that a capture thread waits for packets before it checks for a stop, in seconds."""
@@ -57,6 +58,7 @@ class LiveLoop:
         self._schedule = capture.schedules.of(
             interface, interface.skew_ns, self._began_ns, interface.wake
         )
+        self._borders = [] if capture.control is None else capture.control.borders()
 
     def run(self) -> None:
         """Capture until the stop, then close all windows and end the streams.
@@ -100,7 +102,19 @@ class LiveLoop:
             interface.update_dropped_packets()
             self._capture.send_heartbeat(interface, reached_ns)
             self._schedule.on_heartbeat(reached_ns, clock.monotonic_ns())
+        self._follow_load()
         self._capture.observers.on_turn(interface)
+
+    def _follow_load(self) -> None:
+        """Report how loaded the interface is, and let its thresholds follow."""
+        control, interface, clock = self._capture.control, self.interface, self._clock
+        if control is None or not interface.moves:
+            return
+        now_ns = clock.monotonic_ns()
+        if control.is_due(interface.name, now_ns):
+            control.report(interface.name, interface.load(), now_ns, clock.now_ns())
+        for component, threshold in enumerate(control.thresholds()):
+            interface.move_threshold(component, threshold, self._borders[component])
 
     def drain(self, stop_ns: int) -> None:
         """Process packets from before ``stop_ns``; the kernel hands them over within the skew."""
@@ -135,6 +149,7 @@ class LiveCapture:
         identities: identities of heartbeats, rising.
 
     Attributes:
+        control: the rates that follow the load; None if none does.
         interfaces: the interfaces that this daemon captures.
         writing: lock that is held while the log is written.
     """
@@ -154,6 +169,7 @@ class LiveCapture:
         self.limit = limit
         self.observers = observers
         self.identities = identities
+        self.control: LoadControl | None = None
         self.interfaces: list[LiveInterface] = []
         self.writing = threading.Lock()
 

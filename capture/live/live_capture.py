@@ -16,6 +16,9 @@ from gscope.capture.live.stop import CaptureLimit, LiveStop
 from gscope.capture.live.summary import live_summary
 from gscope.capture.live.uncaptured_interfaces import end_uncaptured
 from gscope.capture.process.observers import CaptureObservers
+from gscope.capture.shedding.load_control import LoadControl
+from gscope.capture.shedding.settings import SheddingMode
+from gscope.queries.plan.moving_samples import moving_samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +78,9 @@ def capture_live(
         observers,
         itertools.count(continuation.identity + 1),
     )
+    capture.control = _control(program, settings, log)
+    if observers.statistics is not None:
+        observers.statistics.control = capture.control
     capture.interfaces += [
         open_interface(program, each, inputs.sources[each.name], engines, capture)
         for each in settings.interfaces
@@ -90,6 +96,18 @@ def capture_live(
     capture.run([LiveLoop(each, capture, clocks[each.name]) for each in capture.interfaces])
     phases = {"kernels_s": ready - began, "capture_s": time.perf_counter() - ready}
     return live_summary(capture, settings, inputs, continuation, phases)
+
+
+def _control(program: Program, settings: CaptureSettings, log: StreamLog) -> LoadControl | None:
+    """Return the rates that follow the load; None if they are not asked for."""
+    shedding = settings.shedding
+    if shedding is None or shedding.mode is not SheddingMode.AUTO:
+        return None
+    samples, _ = moving_samples(program)
+    earlier = {s: beat.schedule for s, beat in log.latest.items() if beat.schedule is not None}
+    return LoadControl(
+        samples, shedding.min_rate, lambda: log.used_bytes / settings.log_bytes, earlier
+    )
 
 
 def _resume(

@@ -10,6 +10,7 @@ import numpy as np
 from gscope.capture.interface.base import Feed
 from gscope.capture.interface.resume_state import CLOCK_OFFSET, ResumeState
 from gscope.capture.interface.source_state import SourceState
+from gscope.capture.shedding.load_control import InterfaceLoad
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 
 if TYPE_CHECKING:
@@ -121,6 +122,12 @@ class LiveInterface(Feed):
     def note_lag(self, now_ns: int) -> None:
         """Note the age of the packets that were just taken, by the clock that stamped them."""
         self.largest_lag_ns = max(self.largest_lag_ns, now_ns - self.earliest_ns)
+
+    def load(self) -> InterfaceLoad:
+        """Return how loaded the interface is."""
+        self.update_dropped_packets()
+        occupancy = self.source.ring_use().occupancy
+        return InterfaceLoad(occupancy, self.dropped_packets, self.worked_ns)
 
     def start_reading(self) -> None:
         """Start taking packets."""

@@ -42,13 +42,16 @@ def open_interface(
     if settings.device is not None and settings.device.has_kernel_filter:
         source.narrow(needed_packets(program.lftas, name))
 
-    def over(ring: LiveSource) -> RingInterface:
-        runtime, streams = attach(program, name, capture.log, engines, capture.writing)
-        return RingInterface(name, ring, runtime, streams, skew_ns, capture.limit)
+    def over(ring: LiveSource, lane: int = 0) -> RingInterface:
+        runtime, streams = attach(program, name, capture.log, engines, capture.writing, lane)
+        interface = RingInterface(name, ring, runtime, streams, skew_ns, capture.limit)
+        if capture.control is not None:
+            interface.thresholds = capture.control.begin(streams, runtime.set_threshold)
+        return interface
 
     if not isinstance(source, FanoutSource):
         return over(source)
-    rings = [over(ring) for ring in source.rings]
+    rings = [over(ring, lane) for lane, ring in enumerate(source.rings)]
     ensure_orders_survive(name, program.lftas)
     lanes = [Lane(ring) for ring in rings]
     return FanoutInterface(name, source, lanes, rings[0].streams, skew_ns, capture.limit)

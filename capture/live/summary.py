@@ -52,6 +52,8 @@ def live_summary(
         capture.stop.event.is_set(),
         logged=capture.log.counters(),
         failed=_failures(inputs.missing, settings, capture.interfaces, statistics),
+        sample_rate=settings.sample_rate,
+        least_rate=1.0 if capture.control is None else capture.control.least_rate,
     )
 
 

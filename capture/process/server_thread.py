@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from gscope.capture.heartbeats.demands import Demands
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.log.remote.listener import Listener
+    from gscope.capture.log.remote.service import RemoteService
     from gscope.capture.log.server import LogServer
     from gscope.capture.process.events import CaptureEvents
-    from gscope.capture.remote.listener import Listener
-    from gscope.capture.remote.service import RemoteService
     from gscope.queries.plan.program import Program
 
 
@@ -86,7 +86,7 @@ class ServerThread:
         try:
             self._server = LogServer(self._log, socket, self._demands, lftas=lftas, role=role)
             if self._listener is not None:
-                from gscope.capture.remote.service import RemoteService
+                from gscope.capture.log.remote.service import RemoteService
 
                 self._remote = RemoteService(
                     self._log,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gscope.capture.lfta.counters import LftaCounters
     from gscope.capture.log.log import StreamLog
     from gscope.capture.settings import CaptureSettings, InterfaceSettings
+    from gscope.capture.shedding.load_control import LoadControl
 
 SCHEMA = 1
 
@@ -114,6 +115,7 @@ class CaptureStatistics:
         self._streams: dict[str, dict[str, Any]] = {}
         self._noted: dict[str, tuple[float, int]] = {}
         self._privileges: tuple[float, dict[str, Any]] | None = None
+        self.control: LoadControl | None = None
         self._lock = threading.Lock()
 
     def resume(self, interface: str, state: ResumeState) -> None:
@@ -220,6 +222,8 @@ class CaptureStatistics:
             "pid": os.getpid(),
             "is_live": self._settings.is_live,
             "heartbeat_interval_ns": self._settings.heartbeat_interval_ns,
+            "sample_rate": self._settings.sample_rate,
+            **self._followed_load(),
             "memory_bytes": memory_bytes(),
             **_continued({"cpu_s": round(time.process_time(), 3)}, self._earlier),
             "privileges": self._looked_up_privileges(),
@@ -238,6 +242,14 @@ class CaptureStatistics:
             "log": self._log_counters(),
             "remote": self._remote(),
         }
+
+    def _followed_load(self) -> dict[str, Any]:
+        """Return the rate that follows the load, and why it fell."""
+        if self.control is None:
+            return {"load_rate": 1.0, "least_load_rate": 1.0, "load_reason": "none"}
+        rate, reason = self.control.lowest()
+        least = min(self.control.least_rate, self._earlier.get("least_load_rate", 1.0))
+        return {"load_rate": rate, "least_load_rate": least, "load_reason": reason.value}
 
     def _interface(self, name: str, now_ns: int) -> Mapping[str, Any]:
         """Return the entry of an interface: that of an earlier daemon if it ended there."""

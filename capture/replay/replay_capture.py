@@ -77,7 +77,8 @@ def replay_capture(
             clock.run()
         phases = {"kernels_s": ready - began, "capture_s": time.perf_counter() - ready}
         refused = dict(opened.refused)
-        return _summary(interfaces, log, phases, refused, is_stopped=stop.event.is_set())
+        summary = _summary(interfaces, log, phases, refused, is_stopped=stop.event.is_set())
+        return dataclasses.replace(summary, sample_rate=settings.sample_rate)
 
 
 def _clock_settings(settings: CaptureSettings) -> ClockSettings:

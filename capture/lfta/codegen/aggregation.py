@@ -25,6 +25,7 @@ from gscope.queries.int64 import MAX_INT, MIN_INT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gscope.capture.lfta.codegen.sampling import SampledSet
     from gscope.capture.lfta.codegen.scope import Variant
     from gscope.capture.lfta.value_ranges import Range
     from gscope.queries.expressions.expressions import Expression, NamedExpression
@@ -53,6 +54,7 @@ class Aggregation:
         number: number of the LFTA in the kernel.
         tables: one, or one for packets with IPv4 keys and one for the others.
         scopes: code of each variant whose packets can pass, and its table.
+        sampled: whether the set of LFTAs samples.
         is_alone: whether it is the only LFTA of its set, and sorts plain packets while packing.
     """
 
@@ -60,6 +62,7 @@ class Aggregation:
     number: int
     tables: tuple[GroupTable, ...]
     scopes: tuple[tuple[Scope, GroupTable], ...]
+    sampled: SampledSet
     is_alone: bool
 
     @property
@@ -75,7 +78,8 @@ class Aggregation:
     @property
     def parameters(self) -> str:
         """The parameters of ``lfta_<number>``, all but its state ``s``."""
-        return ALONE_PARAMETERS if self.is_alone else BATCH_PARAMETERS
+        given = ALONE_PARAMETERS if self.is_alone else BATCH_PARAMETERS
+        return f"{given}{self.sampled.parameters}"
 
 
 @dataclass(slots=True)
@@ -93,6 +97,7 @@ def plan_aggregation(
     shared: Sequence[Expression],
     literals: Literals,
     variants: Sequence[Variant],
+    sampled: SampledSet,
     *,
     is_alone: bool,
     mark: int | None = None,
@@ -105,6 +110,7 @@ def plan_aggregation(
         shared: the predicates that LFTAs share.
         literals: the bytes of STRING literals.
         variants: the variants of packets that the kernel distinguishes.
+        sampled: whether the set of LFTAs samples.
         is_alone: see ``Aggregation``.
         mark: the bit that it sets in the marks of packets that pass; None to mark none.
 
@@ -116,6 +122,7 @@ def plan_aggregation(
     for variant in variants:
         scope = Scope(variant, literals, indent=3 if is_alone and variant.is_plain else 2)
         if passes(scope, lfta.predicate, shared, "continue"):
+            sampled.keep(scope, lfta)
             keys = [_key(scope, lfta, key) for key in lfta.keys]
             ways.append(_Pass(scope, keys, slots.lower_arguments(scope, lfta.partials)))
     narrow = [way for way in ways if way.scope.variant.version == 4 and _has_ipv4_key(way)]
@@ -139,7 +146,7 @@ def plan_aggregation(
         for way in members:
             _finish(way, table, mark)
             scopes.append((way.scope, table))
-    return Aggregation(lfta, number, tuple(tables), tuple(scopes), is_alone)
+    return Aggregation(lfta, number, tuple(tables), tuple(scopes), sampled, is_alone)
 
 
 def _key(scope: Scope, lfta: Lfta, key: NamedExpression) -> Lowered:
@@ -232,7 +239,7 @@ def _flush(plan: Aggregation) -> Iterable[str]:
 
 
 def _slow_flush(plan: Aggregation) -> Iterable[str]:
-    """Yield code that flushes a few buckets of older epochs, so that an epoch's end is no burst.
+    """Yield code that flushes a few buckets of older epochs, so that an epoch's end causes no burst.
 
     The packets of this batch are not folded yet: groups of their epochs stay. When room runs out
     for a batch, it is processed again, and ``NEWEST`` is its last epoch already.

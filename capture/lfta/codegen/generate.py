@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen.aggregation import aggregation_source, plan_aggregation
 from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS, indented
 from gscope.capture.lfta.codegen.predicate import prefilter_source, shared_predicates
+from gscope.capture.lfta.codegen.sampling import SampledSet
 from gscope.capture.lfta.codegen.scope import PLAIN_VARIANTS, RECORD_VARIANTS, Literals
 from gscope.capture.lfta.codegen.selection import selection_source
 from gscope.capture.lfta.codegen.user import user_functions, user_imports
@@ -109,6 +110,7 @@ def generate(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> G
             if isinstance(part, Literal) and isinstance(part.value, bytes):
                 literals.place(part.value)
     shared = shared_predicates(lftas)
+    sampled = SampledSet.of(lftas)
     has_plain = _has_plain(lftas)
     is_alone = has_plain and len(lftas) == 1
     variants = (*PLAIN_VARIANTS, *RECORD_VARIANTS) if has_plain else RECORD_VARIANTS
@@ -121,23 +123,35 @@ def generate(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> G
         mark = None if marks is None else marks.get(lfta.name)
         if lfta.is_aggregation:
             plan = plan_aggregation(
-                lfta, number, shared, literals, variants, is_alone=is_alone, mark=mark
+                lfta,
+                number,
+                shared,
+                literals,
+                variants,
+                sampled,
+                is_alone=is_alone,
+                mark=mark,
             )
             parts.append(aggregation_source(plan))
             slot_bytes.append(tuple(table.slot_bytes for table in plan.tables))
             scratch_words = max(scratch_words, plan.scratch_words)
         else:
-            parts.append(selection_source(lfta, number, shared, literals, mark))
+            parts.append(selection_source(lfta, number, shared, literals, sampled, mark))
             slot_bytes.append(())
     body = [line for part in parts for line in ("", "", *part)]
     stage = "stage_plain" if has_plain else "stage"
     inner = INNER + "record = " in "\n".join(body)
-    run = _run_alone() if is_alone else _run(lftas, bool(shared), inner, stage)
+    if is_alone:
+        run = _run_alone(sampled)
+    else:
+        before = [*_before_lftas(bool(shared), inner), *sampled.begin_batch()]
+        run = _run(lftas, stage, before, sampled)
     lines = [*body, "", "", *run, "", "", *_flush(lftas)]
     names = ", ".join(lfta.name for lfta in lftas)
     used = user_functions(_all_expressions(lftas))
     lines = [*user_imports(used), *lines]
-    source = f'"""LFTAs of gscope: {names}. Generated."""\n\n{PREAMBLE}' + "\n".join(lines) + "\n"
+    head = f'"""LFTAs of gscope: {names}. Generated."""\n\n{PREAMBLE}{sampled.preamble}'
+    source = head + "\n".join(lines) + "\n"
     return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), scratch_words, used)
 
 
@@ -161,6 +175,8 @@ def _all_expressions(lftas: Sequence[Lfta]) -> Iterator[Expression]:
             yield lfta.predicate
         yield from (named.expression for named in (*lfta.keys, *lfta.columns))
         yield from (partial.argument for partial in lfta.partials if partial.argument is not None)
+        if lfta.sampling is not None:
+            yield from lfta.sampling.terms
 
 
 def _run_head() -> Iterator[str]:
@@ -179,12 +195,14 @@ def _run_head() -> Iterator[str]:
     yield f"        span = {made_of(PacketRange)}"
 
 
-def _run_alone() -> Iterator[str]:
+def _run_alone(sampled: SampledSet) -> Iterator[str]:
     """Yield ``run`` for a single LFTA, which sorts packets itself."""
     yield from _run_head()
+    yield from sampled.begin_batch()
     yield f"        if lftas[0, {LftaState.ACTIVE}] != 0:"
     yield "            count = measure(packets, span, memory.lists)"
-    yield f"            if count != 0 and lfta_0({ALONE_PARAMETERS}, s=lftas[0]):"
+    arguments = f"{ALONE_PARAMETERS}{sampled.arguments(0)}"
+    yield f"            if count != 0 and lfta_0({arguments}, s=lftas[0]):"
     yield f"                interface[{InterfaceState.WAITING}] = 0"
     yield f"                interface[{InterfaceState.POSITION}] = first"
     yield "                return 0"
@@ -192,29 +210,37 @@ def _run_alone() -> Iterator[str]:
     yield "            count = stage_plain(packets, span, memory, interface)"
     yield "        if count == 0:"
     yield "            break"
-    yield from _run_tail()
+    yield from _run_tail(sampled)
 
 
-def _run(lftas: Sequence[Lfta], has_shared: bool, has_inner: bool, stage: str) -> Iterator[str]:
-    yield from _run_head()
-    yield f"        count = {stage}(packets, span, memory, interface)"
-    yield "        if count == 0:"
-    yield "            break"
+def _before_lftas(has_shared: bool, has_inner: bool) -> Iterator[str]:
     if has_inner:
         yield "        locate_inners(memory.records, memory.inner_records, count)"
     if has_shared:
         yield f"        prefilter({BATCH_PARAMETERS})"
+
+
+def _run(
+    lftas: Sequence[Lfta], stage: str, before: Sequence[str], sampled: SampledSet
+) -> Iterator[str]:
+    yield from _run_head()
+    yield f"        count = {stage}(packets, span, memory, interface)"
+    yield "        if count == 0:"
+    yield "            break"
+    yield from before
     yield f"        resume = interface[{InterfaceState.WAITING}]"
     for number in range(len(lftas)):
         yield f"        if resume <= {number} and lftas[{number}, {LftaState.ACTIVE}] != 0:"
-        yield f"            if lfta_{number}({BATCH_PARAMETERS}, s=lftas[{number}]):"
+        arguments = f"{BATCH_PARAMETERS}{sampled.arguments(number)}"
+        yield f"            if lfta_{number}({arguments}, s=lftas[{number}]):"
         yield f"                interface[{InterfaceState.WAITING}] = {number}"
         yield f"                interface[{InterfaceState.POSITION}] = first"
         yield f"                return {number}"
-    yield from _run_tail()
+    yield from _run_tail(sampled)
 
 
-def _run_tail() -> Iterator[str]:
+def _run_tail(sampled: SampledSet) -> Iterator[str]:
+    yield from sampled.end_batch()
     yield f"        interface[{InterfaceState.WAITING}] = -1"
     yield "        first += count"
     yield f"    interface[{InterfaceState.POSITION}] = first"

@@ -18,6 +18,7 @@ from gscope.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gscope.capture.lfta.codegen.sampling import SampledSet
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Lfta
 
@@ -27,6 +28,7 @@ def selection_source(
     number: int,
     shared: Sequence[Expression],
     literals: Literals,
+    sampled: SampledSet,
     mark: int | None = None,
 ) -> list[str]:
     """Return the functions of a selecting LFTA; ``lfta_<number>`` processes a batch.
@@ -36,6 +38,7 @@ def selection_source(
         number: its number in the kernel.
         shared: the predicates that LFTAs share.
         literals: the bytes of STRING literals.
+        sampled: whether the set of LFTAs samples.
         mark: the bit that it sets in the marks of packets that pass; None to mark none.
 
     Raises:
@@ -44,7 +47,7 @@ def selection_source(
     if len(lfta.declared) > MAX_DECLARED:
         message = f"{lfta.query!r} declares more than {MAX_DECLARED} orders"
         raise UnsupportedError(message)
-    lines = ["@kernel_part", f"def lfta_{number}({BATCH_PARAMETERS}, s):"]
+    lines = ["@kernel_part", f"def lfta_{number}({BATCH_PARAMETERS}{sampled.parameters}, s):"]
     lines.append(
         f'    """Process a batch for {lfta.name}; return True if room ran out (call again)."""'
     )
@@ -56,6 +59,7 @@ def selection_source(
         lines.append(f"        if version == {int(variant)}:")
         scope = Scope(variant, literals, indent=3)
         if passes(scope, lfta.predicate, shared, "continue"):
+            sampled.keep(scope, lfta)
             _put_out(scope, lfta, mark)
         else:
             scope.lines.clear()

@@ -34,19 +34,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.capture.interface.summary import CaptureSummary
+    from gscope.queries.plan.program import Lfta
 
 INTERFACE = "main"
 FLOWS = 50
 
 
-def captured(folder: Path, act: Callable[[Any], object], fanout: int) -> tuple[CaptureSummary, Any]:
+def captured(
+    folder: Path, act: Callable[[Any], object], fanout: int, lfta: Lfta | None = None, **more: Any
+) -> tuple[CaptureSummary, Any]:
     """Capture until ``act``, which gets the source, returns; the summary and the source."""
-    lfta = dataclasses.replace(flow(), interfaces=(INTERFACE,))
+    lfta = dataclasses.replace(lfta or flow(), interfaces=(INTERFACE,))
     program = Program((INTERFACE,), (lfta,), (), (), ())
     device = DeviceSettings(DEVICE, ring_bytes=4 << 20, fanout=fanout)
     settings = CaptureSettings(
         (InterfaceSettings(INTERFACE, skew_ns=100_000_000, device=device),),
         heartbeat_interval_ns=100_000_000,
+        **more,
     )
     stop = LiveStop()
     log = open_log(folder, program, settings)

@@ -20,6 +20,7 @@ from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
+from gscope.capture.shedding.thresholds import initial_sampling
 from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
 from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.errors import CaptureError, UsageError
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.interface.summary import CaptureSummary
     from gscope.capture.lfta.columns import ColumnBatch
+    from gscope.capture.shedding.settings import SheddingSettings
     from gscope.queries.plan.split.kernel_filter import Condition
 
 SECOND = 1_000_000_000
@@ -161,6 +163,7 @@ class Stage:
         self.interface: dict[str, Any] = {"skew_ns": SKEW}
         self.timestamps = "kernel"
         self.missing: dict[str, str] = {}
+        self.shedding: SheddingSettings | None = None
         self.failures: list[tuple[str, str]] = []
         self.on_ready: Callable[[], object] = lambda: None
 
@@ -173,7 +176,8 @@ class Stage:
         def interpreted(
             interface: str, emit: Callable[[str, ColumnBatch], None]
         ) -> LftaInterpreter:
-            return LftaInterpreter(program.lftas, interface, emit)
+            sampling = initial_sampling(program, self.shedding)
+            return LftaInterpreter(program.lftas, interface, emit, sampling=sampling)
 
         log = open_log(self.folder, program, chosen)
         try:
@@ -200,7 +204,7 @@ class Stage:
             )
             for name in self.names
         )
-        return CaptureSettings(interfaces, **settings)
+        return CaptureSettings(interfaces, shedding=self.shedding, **settings)
 
     @property
     def bounds(self) -> list[tuple[int, int]]:

@@ -254,22 +254,25 @@ def test_what_was_reported_before_is_added_and_the_sum_closes() -> None:
 
 def test_what_the_last_heartbeat_reports_is_younger_than_the_file() -> None:
     reported = {
-        "packets_total": 22,
+        "packets_total": 28,
         "late_packets_total": 3,
+        "shed_packets_total": 6,
         "malformed_packets_total": 4,
         "unsupported_packets_total": 2,
     }
     earlier = {
-        "received_packets": 12,
+        "received_packets": 14,
         "late_packets": 2,
+        "shed_packets": 2,
         "malformed_packets": {"cut": 3},
         "accepted_packets": 4,
         "unread_packets": 3,
     }
     caught = caught_up(earlier, ResumeState(counters={"a": reported, "b": reported}))
     assert caught == {
-        "received_packets": 22,
+        "received_packets": 28,
         "late_packets": 3,
+        "shed_packets": 6,
         "malformed_packets": {"cut": 3, "unknown": 1},
         "unsupported_packets": {"unknown": 2},
         "accepted_packets": 13,

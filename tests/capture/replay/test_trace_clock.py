@@ -124,6 +124,12 @@ class ScriptedRuntime:
     def finish(self) -> None:
         pass
 
+    def set_threshold(self, lfta: str, threshold: int) -> None:
+        raise AssertionError(lfta, threshold)
+
+    def begin_lane(self, lane: int) -> None:
+        raise AssertionError(lane)
+
 
 class Replayed:
     """A finished replay of scripted interfaces, and what it left in the log."""

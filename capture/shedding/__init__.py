@@ -1,0 +1,1 @@
+"""Sampling of packets: rates, and the thresholds that they set in kernels."""

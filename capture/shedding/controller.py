@@ -1,0 +1,144 @@
+"""The controller: which rate a component of LFTAs is sampled at, given how loaded the capture is.
+
+A pure function of signals: the same signals at the same times give the same rates. Nothing here
+reads a clock or a ring.
+
+::
+
+    overloaded    a ring is more than half full, or the kernel dropped packets: the rate is halved,
+                  again every 100 ms unless the fullest ring empties
+    job lags      the stream log is more than half full: the rate is halved, once an epoch, because
+                  it takes an epoch until the log shows an effect
+    calm          neither, for three epochs, and time to spare: the rate rises by a quarter as each
+                  epoch begins
+
+The rate never leaves [min_rate, 1].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+MOST_OCCUPANCY = 0.5
+"""Part of a ring that may be in use; more is an overload."""
+
+MOST_LOG_FILL = 0.5
+"""Part of the log's budget that may be in use before the job counts as too slow."""
+
+MOST_BUSY = 0.75
+"""Part of the time that a thread may be busy while a rate still rises: a rise by a quarter leaves
+it below 0.94."""
+
+FALL = 0.5
+RISE = 1.25
+FALL_INTERVAL_NS = 100_000_000
+"""Time between two falls."""
+
+CALM_EPOCHS = 3
+"""Whole epochs without an overload before a rate rises."""
+
+
+class LoadReason(StrEnum):
+    """Why a rate fell last."""
+
+    NONE = "none"
+    RING = "ring"
+    DROPS = "drops"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSignals:
+    """How loaded a capture is at a moment; the worst of its interfaces and lanes.
+
+    Attributes:
+        occupancy: part of the fullest ring that is in use, from 0 to 1.
+        dropped_packets: packets that the kernel dropped since the capture began.
+        busy: part of the time since the last signals that the busiest thread worked.
+        log_fill: part of the log's budget that is in use.
+    """
+
+    occupancy: float = 0.0
+    dropped_packets: int = 0
+    busy: float = 0.0
+    log_fill: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RateState:
+    """The rate of a component, and what its next change depends on.
+
+    Attributes:
+        rate: share of groups that is kept.
+        reason: why it fell last; NONE once it is 1 again.
+        fell_ns: when it fell last; None if it never did.
+        signals: the last signals.
+        epoch: number of the last epoch seen; None before the first.
+        is_calm: whether nothing but calm was seen in that epoch.
+        calm_epochs: whole epochs of calm before it.
+    """
+
+    rate: float = 1.0
+    reason: LoadReason = LoadReason.NONE
+    fell_ns: int | None = None
+    signals: LoadSignals = LoadSignals()
+    epoch: int | None = None
+    is_calm: bool = False
+    calm_epochs: int = 0
+
+
+def next_rate(
+    state: RateState, signals: LoadSignals, now_ns: int, epoch: int, min_rate: float
+) -> RateState:
+    """Return the state after new signals.
+
+    Args:
+        state: the state after the last signals.
+        signals: the signals now.
+        now_ns: the time now, by a clock that is never stepped.
+        epoch: number of the epoch that packets of now belong to; it rises.
+        min_rate: the least rate.
+    """
+    begins = state.epoch is not None and epoch > state.epoch
+    reason = _overload(state, signals)
+    is_calm = reason is LoadReason.NONE and signals.busy <= MOST_BUSY
+    calm_epochs = state.calm_epochs + 1 if state.is_calm else 0
+    seen = replace(
+        state,
+        signals=signals,
+        epoch=epoch if begins or state.epoch is None else state.epoch,
+        # An epoch that was not seen from its beginning does not count.
+        is_calm=is_calm and (begins or state.is_calm),
+        calm_epochs=(calm_epochs if begins else state.calm_epochs) if is_calm else 0,
+    )
+    if reason is LoadReason.NONE:
+        if not begins or seen.calm_epochs < CALM_EPOCHS or seen.rate >= 1:
+            return seen
+        rate = min(1.0, seen.rate * RISE)
+        return replace(seen, rate=rate, reason=LoadReason.NONE if rate == 1 else seen.reason)
+    is_due = begins if reason is LoadReason.LOG else _is_ring_due(state, signals, now_ns)
+    if not is_due:
+        return seen
+    rate = max(min_rate, state.rate * FALL)
+    # At the least rate there is nothing left to do.
+    return replace(seen, rate=min(rate, state.rate), reason=reason, fell_ns=now_ns)
+
+
+def _overload(state: RateState, signals: LoadSignals) -> LoadReason:
+    """Return why the signals are an overload; NONE if they are not."""
+    if signals.dropped_packets > state.signals.dropped_packets:
+        return LoadReason.DROPS
+    if signals.occupancy > MOST_OCCUPANCY:
+        return LoadReason.RING
+    return LoadReason.LOG if signals.log_fill > MOST_LOG_FILL else LoadReason.NONE
+
+
+def _is_ring_due(state: RateState, signals: LoadSignals, now_ns: int) -> bool:
+    """Return whether a ring that is too full, or that overflowed, lets the rate fall now."""
+    if state.fell_ns is None:
+        return True
+    if now_ns - state.fell_ns < FALL_INTERVAL_NS:
+        return False
+    # A ring that empties needs only time.
+    return signals.occupancy >= state.signals.occupancy

@@ -1,0 +1,198 @@
+"""The controllers of all components of a capture, fed by the threads of its interfaces.
+
+Every interface reports how loaded it is, and takes over the thresholds that follow from the worst
+of all. Any thread may call at any time; nothing waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gscope.capture.shedding.controller import LoadReason, LoadSignals, RateState, next_rate
+from gscope.capture.shedding.moving_thresholds import begin_moving
+from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, rate_of, threshold_of
+from gscope.queries.plan.unbounded_search import first_reached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from gscope.capture.shedding.moving_thresholds import MovingThresholds
+    from gscope.queries.expressions.expressions import Column, Expression, PacketField
+    from gscope.queries.plan.moving_samples import MovingSample
+    from gscope.queries.streams.thresholds import ThresholdSchedule
+
+INTERVAL_NS = 20_000_000
+"""Least time between two reports of an interface."""
+
+_NS_PER_SECOND = 1_000_000_000
+_MOST_ROUNDS = 8
+"""Rounds in which a common border of different epochs is looked for; any border is sound."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceLoad:
+    """How loaded one interface is.
+
+    Attributes:
+        occupancy: part of its fullest ring that is in use.
+        dropped_packets: packets that the kernel dropped since the capture began.
+        worked_ns: time for which its threads have worked, divided by their number.
+    """
+
+    occupancy: float
+    dropped_packets: int
+    worked_ns: int
+
+
+@dataclass(slots=True)
+class _Reported:
+    load: InterfaceLoad = InterfaceLoad(0.0, 0, 0)
+    at_ns: int | None = None
+    busy: float = 0.0
+
+
+@dataclass(slots=True)
+class LoadControl:
+    """The rates of a capture's components.
+
+    Args:
+        samples: the components.
+        min_rate: the least rate of any of them.
+        log_fill: returns the part of the log's budget that is in use.
+        earlier: by stream, the schedules that an earlier daemon of the run left.
+
+    Attributes:
+        least_rate: the least rate of any component so far.
+    """
+
+    samples: Sequence[MovingSample]
+    min_rate: float
+    log_fill: Callable[[], float] = lambda: 0.0
+    earlier: Mapping[str, ThresholdSchedule] = field(default_factory=dict)
+    least_rate: float = field(init=False)
+    states: list[RateState] = field(init=False)
+    _reports: dict[str, _Reported] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        steps = (step for schedule in self.earlier.values() for step in schedule.steps)
+        self.least_rate = rate_of(min((s.threshold for s in steps), default=FULL_THRESHOLD))
+        self.states = [RateState(rate=self._earlier_rate(sample)) for sample in self.samples]
+
+    def begin(
+        self,
+        streams: Mapping[str, str],
+        set_threshold: Callable[[str, int], None],
+    ) -> MovingThresholds:
+        """Return the thresholds of an interface or lane, as they are when it begins.
+
+        Args:
+            streams: for each LFTA of the interface, by name, the stream that it writes.
+            set_threshold: sets the threshold of an LFTA.
+        """
+        components = [[n for n in sample.lftas if n in streams] for sample in self.samples]
+        earlier = {n: self.earlier[s] for n, s in streams.items() if s in self.earlier}
+        return begin_moving(components, earlier, FULL_THRESHOLD, set_threshold)
+
+    def borders(self) -> list[Callable[[int], int]]:
+        """Return, for each component, what finds the time at which its next epoch begins."""
+        return [partial(next_border, clocks_of(sample)) for sample in self.samples]
+
+    def is_due(self, interface: str, now_ns: int) -> bool:
+        """Return whether an interface should report again."""
+        reported = self._reports.get(interface)
+        return reported is None or reported.at_ns is None or now_ns - reported.at_ns >= INTERVAL_NS
+
+    def report(self, interface: str, load: InterfaceLoad, now_ns: int, time_ns: int) -> None:
+        """Take over the load of an interface, and change the rates by it.
+
+        Args:
+            interface: its name.
+            load: how loaded it is.
+            now_ns: the time, by a clock that is never stepped.
+            time_ns: the time on which epochs are based.
+        """
+        with self._lock:
+            reported = self._reports.setdefault(interface, _Reported())
+            if reported.at_ns is not None and now_ns > reported.at_ns:
+                worked_ns = load.worked_ns - reported.load.worked_ns
+                reported.busy = min(1.0, worked_ns / (now_ns - reported.at_ns))
+            reported.load, reported.at_ns = load, now_ns
+            signals = LoadSignals(
+                max(each.load.occupancy for each in self._reports.values()),
+                sum(each.load.dropped_packets for each in self._reports.values()),
+                max(each.busy for each in self._reports.values()),
+                self.log_fill(),
+            )
+            self.states = [
+                next_rate(state, signals, now_ns, _epoch(sample, time_ns), self._least(sample))
+                for state, sample in zip(self.states, self.samples, strict=True)
+            ]
+            self.least_rate = min([self.least_rate, *(state.rate for state in self.states)])
+
+    def thresholds(self) -> list[int]:
+        """Return the threshold of each component."""
+        return [threshold_of(state.rate) for state in self.states]
+
+    def lowest(self) -> tuple[float, LoadReason]:
+        """Return the least rate of all components, and why it fell; 1 without components."""
+        state = min(self.states, key=lambda each: each.rate, default=RateState())
+        return state.rate, state.reason
+
+    def _earlier_rate(self, sample: MovingSample) -> float:
+        """Return the rate at which an earlier daemon left a component; 1 if there was none."""
+        left = (
+            schedule.steps[-1].threshold
+            for stream, schedule in self.earlier.items()
+            if stream.partition("@")[0] in sample.lftas
+        )
+        return rate_of(min(left, default=FULL_THRESHOLD))
+
+    def _least(self, sample: MovingSample) -> float:
+        return max(self.min_rate, sample.min_rate)
+
+
+def next_border(clocks: Sequence[Expression], after_ns: int) -> int:
+    """Return a time later than ``after_ns`` at which epochs of all clocks begin, or of some.
+
+    Without clocks there are no epochs, and any later time will do.
+    """
+    time_ns = after_ns + 1
+    for _ in range(_MOST_ROUNDS):
+        borders = [_begin(clock, time_ns) for clock in clocks]
+        latest = max(borders, default=time_ns)
+        if latest == time_ns:
+            break
+        time_ns = latest
+    return time_ns
+
+
+def clocks_of(sample: MovingSample) -> tuple[Expression, ...]:
+    """Return the different epochs of a component, over packet times."""
+    sides = (side for sides in sample.sides.values() for side in sides if side is not None)
+    return tuple(dict.fromkeys(side.clock for side in sides))
+
+
+def _epoch(sample: MovingSample, time_ns: int) -> int:
+    """Return the number of an epoch: of the first of its nodes, or of a second without epochs."""
+    clocks = clocks_of(sample)
+    return _value(clocks[0], time_ns) if clocks else time_ns // _NS_PER_SECOND
+
+
+def _begin(clock: Expression, time_ns: int) -> int:
+    """Return the first time from ``time_ns`` on at which an epoch begins; itself if none does."""
+    before = _value(clock, time_ns - 1)
+    found = first_reached(lambda at: _value(clock, at) > before, time_ns)
+    return time_ns if found is None else found
+
+
+def _value(clock: Expression, time_ns: int) -> int:
+    def leaf(part: PacketField | Column) -> int:
+        return time_ns // _NS_PER_SECOND if part.name == "time" else time_ns
+
+    value = evaluate(clock, leaf)
+    return value if isinstance(value, int) else 0
