@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from gscope.engine.log_client.inbox import Inbox
     from gscope.engine.monitoring.observer import JobObserver
     from gscope.engine.monitoring.step_progress import StepWatch
+    from gscope.engine.shedding.epoch_thresholds import SampleThresholds
     from gscope.engine.spark.evaluation import Evaluator
     from gscope.engine.steps.disk_budget import JobDiskBudget
     from gscope.engine.steps.steps import Step, Steps
@@ -157,7 +158,9 @@ class Job:
         from gscope.engine.steps.steps import Steps
 
         program = self._program()
-        steps = Steps(program, frozenset(self._settings.latent_interfaces))
+        steps = Steps(
+            program, frozenset(self._settings.latent_interfaces), samples=self._samples(program)
+        )
         commits = self._recover(steps)
         observer = JobObserver(self._run_dir, steps, commits, self._java_pid, self._watch)
         # If all was answered before a crash, the daemon is gone.
@@ -265,6 +268,7 @@ class Job:
 
     def _program(self) -> Program:
         from gscope.queries.plan.program_file import read_program
+        from gscope.queries.plan.scaling import with_rate
         from gscope.queries.run_folder.layout import PROGRAM_FILE
 
         program = read_program(self._run_dir / PROGRAM_FILE)
@@ -272,7 +276,19 @@ class Job:
             from gscope.queries.catalog.user_functions.install import install
 
             install(program.user_files)
-        return program
+        return with_rate(program, self._settings.sample_rate)
+
+    def _samples(self, program: Program) -> SampleThresholds | None:
+        """Return the thresholds that follow the load; None if the capture has none."""
+        from gscope.engine.shedding.epoch_thresholds import SampleThresholds
+        from gscope.queries.plan.moving_samples import moving_samples
+        from gscope.queries.plan.sampling_hash import HashKey
+        from gscope.queries.run_folder.sample_seed import moving_seed
+
+        seed = moving_seed(self._run_dir)
+        if seed is None:
+            return None
+        return SampleThresholds(moving_samples(program)[0], HashKey.of_seed(seed))
 
     def _phase(self, name: str) -> None:
         self._phases[name] = time.monotonic() - self._began

@@ -32,6 +32,8 @@ class JobSettings:
         asks_for_heartbeats: whether operators that wait ask the capture daemon for heartbeats.
         latent_interfaces: the interfaces whose tuples need no order: a merge of these alone
             forwards rows as they arrive.
+        sample_rate: share of groups or packets that the capture keeps, by which estimates are
+            scaled.
     """
 
     cores: int | None = None
@@ -42,6 +44,7 @@ class JobSettings:
     latent_interfaces: tuple[str, ...] = ()
     is_live: bool = False
     disk_bytes: int = 8 << 30
+    sample_rate: float = 1.0
 
     @property
     def expects_much(self) -> bool:

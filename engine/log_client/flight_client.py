@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Self
 
-import pyarrow as pa
 import pyarrow.flight as flight
 
 from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.run_folder.lease_file import write_leases
 from gscope.queries.run_folder.socket_address import SocketAddress
+from gscope.queries.streams.flight_errors import FlightErrors, sentence_of
 from gscope.queries.streams.wire import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from gscope.queries.streams.messages import Message
 
@@ -162,25 +161,16 @@ class LogClient:
             return json.loads(result.body.to_pybytes())
 
 
-class _StreamErrors:
+class _StreamErrors(FlightErrors):
     """Context that turns errors of Flight into ``StreamError``."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def __enter__(self) -> None:
-        return None
+    def refusal(self, error: BaseException) -> str:
+        """Return what the daemon says."""
+        return sentence_of(error)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, flight.FlightServerError):
-            # Flight appends its own ". Detail: Failed".
-            message = str(error).split(". Detail:")[0]
-            raise StreamError(message) from error
-        if isinstance(error, (pa.ArrowException, OSError)):
-            message = f"the capture daemon at {self._path} does not answer"
-            raise DisconnectedError(message) from error
+    def silence(self, error: BaseException) -> str:  # noqa: ARG002  # of all servers
+        """Return that there is no answer."""
+        return f"the capture daemon at {self._path} does not answer"

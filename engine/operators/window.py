@@ -18,6 +18,7 @@ When the input ends, windows follow until none holds a row.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import SLICE, WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from gscope.engine.watermarks.bounds import Bound, Span
     from gscope.queries.expressions.expressions import Expression
@@ -192,31 +193,50 @@ class WindowOperator(EpochOperator):
         """Return the last window that a step should answer; None if it may answer all.
 
         A row, and a group of the state, is in at most as many answers as windows overlap. If that
-        might be too many, the rows that wait are assumed to be spread evenly over their span.
+        might be too many, windows are counted with all rows that have entered until then; those
+        of a batch are assumed to be spread evenly over its span.
         """
         overlap = self.window_node.window.overlap
-        waiting = sum(batch.rows for _, batch in self._side.pending)
+        batches = [batch for _, batch in self._side.pending]
         live = 0 if self.state is None else self.state.live_rows
+        if overlap == 1 or (sum(b.rows for b in batches) + live) * overlap <= MAX_STEP_ANSWERS:
+            return None
         least, greatest = self._held()
         first = max(self.watermark, least) if self.state is None else self.watermark
-        if overlap == 1 or (waiting + live) * overlap <= MAX_STEP_ANSWERS:
-            return None
         if not (math.isfinite(first) and math.isfinite(greatest)):
             return None
         before = self.windows.last_complete(math.floor(first))
-        spanned = self.windows.first_open(math.ceil(greatest)) - before
-        entering = waiting / max(1, spanned)
-        if self.window_node.slices is None:
-            # Each window reads its rows again.
-            live, entering = math.ceil(min(waiting, entering * overlap)), 0
-        at_once = MAX_STEP_ANSWERS / max(1, live)
-        if entering:
-            root = math.sqrt(live**2 + 4 * entering * MAX_STEP_ANSWERS)
-            at_once = (root - live) / (2 * entering)
-        # Times without rows are passed in ever longer strides: the next row of a partially read
-        # batch is unknown and may be years away.
-        doublings = min(self.idle, MAX_DOUBLINGS) if self.state is None else 0
-        return before + (max(1, math.floor(at_once)) << doublings)
+        spanned = max(1, self.windows.first_open(math.ceil(greatest)) - before)
+        width = max(1, greatest - first + 1) / spanned
+        # What was read is in the state; where rows are kept, each window reads its own again.
+        read_below = first if self.window_node.slices is not None else NOTHING
+        spans = [
+            (max(begin, read_below), end, batch.rows)
+            for batch in batches
+            for begin, end in [batch_span(batch, self._epoch)]
+        ]
+        most = min(spanned + overlap, MAX_STEP_ANSWERS << MAX_DOUBLINGS)
+        at_once = bisect_right(
+            range(1, most + 1),
+            MAX_STEP_ANSWERS,
+            key=lambda count: math.ceil(count * (live + _begun(spans, first + count * width))),
+        )
+        return before + max(1, at_once, math.floor(self._stride(at_once, first, width)))
+
+    def _stride(self, at_once: int, first: Bound, width: float) -> float:
+        """Return how many windows to pass while none has rows, up to the first of a new batch.
+
+        Strides grow: the next row of a partially read batch is unknown and may be years away.
+        """
+        if self.state is not None:
+            return 0
+        begins = (
+            batch_span(batch, self._epoch)[0]
+            for name, batch in self._side.pending
+            if batch.sequence not in self._side.ports[name].partially_read
+        )
+        known = (min(begins, default=math.inf) - first) / width
+        return min(max(1, at_once) << min(self.idle, MAX_DOUBLINGS), known)
 
     def _answered(self, work: Work, fresh: Mapping[str, tuple[Extent, ...]]) -> Span:
         """Return the first and the last window that may have rows in the answers of ``work``."""
@@ -249,6 +269,17 @@ class WindowOperator(EpochOperator):
         if not math.isfinite(window):
             return window
         return self.window_node.edge(name, math.floor(window))
+
+
+def _begun(spans: Iterable[tuple[Bound, Bound, int]], behind: float) -> float:
+    """Return how many rows of batches, each with its span, are below ``behind`` if spread evenly.
+
+    The span of late rows may be empty.
+    """
+    return sum(
+        rows * max(0, min(1, (behind - begin) / max(1, end - begin + 1)))
+        for begin, end, rows in spans
+    )
 
 
 def bookkeeping(node: WindowNode) -> WindowOperator:

@@ -17,6 +17,7 @@ from gscope.engine.functions.application import read
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT, MIN_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Value
 
     Array = NDArray[Any]
+
+_LIMIT = 2.0**63
+"""The least FLOAT above all 64-bit integers."""
 
 _DTYPES: dict[GsqlType, Any] = {
     GsqlType.BOOL: np.bool_,
@@ -206,6 +210,15 @@ def _is_less(a: Array, b: Array) -> Array:
     return held
 
 
+def _scaled(a: Array, factor: Array) -> Array:
+    scaled = np.floor(a * factor + 0.5)
+    # A double that 64 bits cannot hold has no defined conversion in numpy.
+    made = np.where(np.abs(scaled) < _LIMIT, scaled, 0.0).astype(np.int64)
+    made[scaled >= _LIMIT] = MAX_INT
+    made[scaled <= -_LIMIT] = MIN_INT
+    return made
+
+
 _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "add_int": np.add,
     "sub_int": np.subtract,
@@ -234,6 +247,7 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "gt": lambda a, b: _is_less(b, a),
     "ge": lambda a, b: ~_is_less(a, b),
     "not": np.logical_not,
+    "scaled_int": _scaled,
     "int_to_float": lambda a: a.astype(np.float64),
     "bool_to_int": lambda a: a.astype(np.int64),
     "int_to_bool": lambda a: a != 0,

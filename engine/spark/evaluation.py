@@ -18,7 +18,9 @@ from gscope.engine.spark.sql.udf import register_functions
 from gscope.engine.spark.sql.user_folds import register_folds
 from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.engine.spark.staging.outputs import Outputs
+from gscope.engine.spark.staging.trimming import Trimming
 from gscope.engine.spark.tasks.fold_task import FoldResult, FoldRunner
+from gscope.engine.spark.tasks.sample_task import SampleRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.spark.tasks.task_planner import StageResult, TaskStage
 from gscope.engine.spark.tasks.window_task import WindowRunner
@@ -34,6 +36,7 @@ from gscope.queries.plan.program import (
     RunningNode,
     TopNode,
 )
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.whole_input import is_whole_input
 from gscope.queries.plan.window_node import WindowNode
 
@@ -89,10 +92,14 @@ class Evaluator:
         self._program = program
         self._inputs = InputViews(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
+        self._trimming = Trimming(log_folder, commits.carry)
         self._folds = FoldRunner(
             session, self._sql, self._inputs, commits.carry, program.user_files
         )
         self._windows = WindowRunner(session, self._sql, self._inputs, commits.carry)
+        self._samples = SampleRunner(
+            session, self._sql, self._inputs, commits.carry, program.user_files
+        )
         self._watchlists = Watchlists(session, program)
         self._results = {
             query: source.query
@@ -105,15 +112,17 @@ class Evaluator:
     def counts(self) -> Counts:
         """Return the counts so far besides rows; call it between steps."""
         counts = self._tasks.counts + self._folds.counts + self._windows.counts
+        counts += self._samples.counts
         return counts if self._counted_in_sql is None else counts + self._counted_in_sql.total()
 
     def run(self, step: Step) -> Evaluation:
         """Evaluate ``step``: stage its outputs and write its carries and states."""
+        step, trimmed = self._trimming.applied(step)
         uses = self._uses(step)
         self._watchlists.refresh()
         rows = self._rows(step, uses)
         try:
-            return self._write(step, rows)
+            return replace(self._write(step, rows), trimmed=tuple(trimmed.items()))
         finally:
             for query, frame in rows.frames.items():
                 if uses.get(query, 0) > 1:
@@ -234,11 +243,15 @@ class Evaluator:
         return counts
 
     def _fold(self, work: Work, step: int, size: _Size, *, uses: int) -> FoldResult:
-        """Fold a running aggregation, or assemble windows, reading about ``size``."""
+        """Fold a running aggregation, assemble windows or sample, reading about ``size``."""
         node = work.node
         result = next((r for r, q in self._results.items() if q == node.query), None)
         is_small = _is_small(size)
-        run = self._windows.run if isinstance(node, WindowNode) else self._folds.run
+        run = self._folds.run
+        if isinstance(node, WindowNode):
+            run = self._windows.run
+        elif isinstance(node, SampleNode):
+            run = self._samples.run
         is_left = isinstance(node, WindowNode) and not self._windows.finishes(node)
         if result is None or uses > 1 or is_left:
             return run(work, step, is_small=is_small)
@@ -295,7 +308,7 @@ class Evaluator:
 
 def has_own_rows(node: HftaNode) -> bool:
     """Return whether an operator keeps rows of its own from step to step."""
-    return isinstance(node, RunningNode) or (
+    return isinstance(node, RunningNode | SampleNode) or (
         isinstance(node, WindowNode) and node.slices is not None
     )
 

@@ -14,6 +14,7 @@ from gscope.engine.spark.sql import (
     join,
     merge,
     running,
+    sample,
     selection,
     top,
     watchlist_join,
@@ -29,6 +30,7 @@ from gscope.queries.plan.program import (
     TopNode,
     WatchlistJoinNode,
 )
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ LOWERINGS: Mapping[type[HftaNode], Lowering] = {
     JoinNode: Lowering(join.lower, join.expressions),
     MergeNode: Lowering(merge.lower, merge.expressions),
     RunningNode: Lowering(running.lower, running.expressions),
+    SampleNode: Lowering(sample.lower, sample.expressions),
     SelectionNode: Lowering(selection.lower, selection.expressions),
     TopNode: Lowering(top.lower, top.expressions),
     WatchlistJoinNode: Lowering(watchlist_join.lower, watchlist_join.expressions),

@@ -39,8 +39,9 @@ class JobDiskBudget:
 
     Args:
         commits: the outputs and carried rows that are on disk.
-        limit_bytes: the limit of undelivered answers, and of carried rows.
-        is_live: whether carried rows may be shed, and a step waits while the disk is full.
+        limit_bytes: the limit of undelivered answers, and of carried rows and slices.
+        is_live: whether carried rows and slices may be shed, and a step waits while the disk is
+            full.
         pause: waits for a time in seconds; None for the usual clock.
     """
 
@@ -63,7 +64,7 @@ class JobDiskBudget:
             self._pause(LOOK_S)
 
     def fit(self, steps: Steps) -> Counter[str]:
-        """Shed carried rows until they fit the budget; call this before a step is committed.
+        """Shed carried rows, then slices, until the rest fits; call this before a commit.
 
         Returns:
             The tuples shed, by the query that was to read them.
@@ -79,9 +80,10 @@ class JobDiskBudget:
             for name, batch in side.pending
             if name in steps.operators and _can_shed(operator, side.ports[name], batch)
         )
-        used = _carried_bytes(steps) + sum(state.size_bytes for state in _slices(steps).values())
+        kept = _kept_bytes(steps)
+        used = kept.total()
         if used > self._limit_bytes and not self._is_live and (waiting or _slices(steps)):
-            raise EngineError(self._too_much(steps, used, [query for _, query, *_ in waiting]))
+            raise EngineError(self._too_much(steps, kept))
         for sequence, query, side_number, name in waiting:
             if used <= self._limit_bytes:
                 return shed
@@ -99,14 +101,19 @@ class JobDiskBudget:
             shed[query] += state.rows
         return shed
 
-    def _too_much(self, steps: Steps, used: int, waiting: list[str]) -> str:
-        """Return the sentence that says which query keeps too much, and what helps."""
-        slices = {query: state.size_bytes for query, state in _slices(steps).items()}
-        query = max(slices, key=lambda name: slices[name]) if slices else waiting[0]
-        limit = f"but its limit is {self._limit_bytes}; raise it with --job-disk or use"
+    def _too_much(self, steps: Steps, kept: Counter[str]) -> str:
+        """Return the sentence that says which query keeps most of too much, and what helps."""
+        ((query, size),) = kept.most_common(1)
+        amount = f"{size}" if size == kept.total() else f"{size} of {kept.total()}"
+        limit = f"but the limit is {self._limit_bytes}; raise it with --job-disk or use"
         if isinstance(steps.operators[query].node, WindowNode):
-            return f"{query} keeps {used} bytes for windows that are open, {limit} a shorter RANGE"
-        return f"{query} keeps {used} bytes waiting for rows of its other inputs, {limit} shorter epochs"
+            return (
+                f"{query} keeps {amount} bytes for windows that are open, {limit} a shorter RANGE"
+            )
+        return (
+            f"{query} keeps {amount} bytes waiting for rows of its other inputs, {limit} shorter"
+            " epochs"
+        )
 
     def _is_disk_full(self) -> bool:
         free = shutil.disk_usage(self._commits.outputs).free
@@ -128,11 +135,11 @@ def _slices(steps: Steps) -> dict[str, State]:
     }
 
 
-def _carried_bytes(steps: Steps) -> int:
-    return sum(
-        batch.size_bytes
-        for operator in steps.operators.values()
-        for side in operator.sides
-        for name, batch in side.pending
-        if name in steps.operators
-    )
+def _kept_bytes(steps: Steps) -> Counter[str]:
+    """Return the bytes of carried rows and of slices of open windows, by query."""
+    kept = Counter({query: state.size_bytes for query, state in _slices(steps).items()})
+    for query, operator in steps.operators.items():
+        for side in operator.sides:
+            carried = (batch for name, batch in side.pending if name in steps.operators)
+            kept[query] += sum(batch.size_bytes for batch in carried)
+    return kept

@@ -16,6 +16,7 @@ from gscope.engine.operators import (
     join,
     merge,
     running,
+    sample,
     selection,
     top,
     union,
@@ -41,6 +42,7 @@ from gscope.queries.plan.program import (
     WatchlistJoinNode,
     node_inputs,
 )
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gscope.engine.operators.base import Operator, Work
+    from gscope.engine.shedding.epoch_thresholds import SampleThresholds
     from gscope.engine.storage.commits import Output
     from gscope.engine.storage.parquet_files import State
     from gscope.engine.watermarks.bounds import Bound
@@ -87,12 +90,14 @@ class Evaluation:
         states: for each operator with rows of its own, those that it keeps for the next step; None
             if it keeps none.
         late: for each query, the number of rows below its watermark.
+        trimmed: for each query, the number of rows above the threshold of their epoch.
     """
 
     outputs: tuple[Output, ...] = ()
     carries: tuple[Carry, ...] = ()
     states: tuple[tuple[str, State | None], ...] = ()
     late: tuple[tuple[str, int], ...] = ()
+    trimmed: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,14 +109,19 @@ class Steps:
         took_ns: how long each operator's last ``advance`` took, nanoseconds.
         shed_tuples: carried rows that were shed for lack of disk space, by the query that was to
             read them.
+        trimmed_tuples: rows left out because a sample's threshold fell, by the query that read
+            them.
+        samples: the thresholds that follow the load; None if none does.
     """
 
     program: Program
     latent_interfaces: frozenset[str] = frozenset()
+    samples: SampleThresholds | None = None
     operators: dict[str, Operator] = field(default_factory=dict)
     number: int = 0
     took_ns: dict[str, int] = field(default_factory=dict)
     shed_tuples: Counter[str] = field(default_factory=Counter)
+    trimmed_tuples: Counter[str] = field(default_factory=Counter)
     _readers: dict[str, list[Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -132,6 +142,8 @@ class Steps:
     def on_messages(self, messages: Iterable[Message]) -> None:
         """Route messages of the log to the ports that read their stream."""
         for message in messages:
+            if self.samples is not None and isinstance(message, Heartbeat) and message.schedule:
+                self.samples.on_schedule(message.stream, message.schedule)
             for port in self._readers.get(message.stream, ()):
                 match message:
                     case Batch():
@@ -154,7 +166,7 @@ class Steps:
             work = operator.advance(fresh)
             self.took_ns[query] = time.perf_counter_ns() - began_ns
             if work is not None:
-                works.append(work)
+                works.append(work if self.samples is None else self.samples.trimmed(work))
                 if work.reads_rows:
                     fresh[query] = work.extents
             bounds = operator.output_bounds()
@@ -184,6 +196,7 @@ class Steps:
             self.operators[query].state = state
         for query, tuples in evaluation.late:
             self.operators[query].late_tuples += tuples
+        self.trimmed_tuples.update(dict(evaluation.trimmed))
 
     def carried(self) -> set[str]:
         """Return the paths of all carried batches and states that an operator still needs."""
@@ -224,6 +237,9 @@ class Steps:
             operator.restore(saved["watermark"], saved["released"])
             operator.late_tuples = saved["late_tuples"]
             self.shed_tuples[query] = saved["shed_tuples"]
+            self.trimmed_tuples[query] = saved["trimmed_tuples"]
+            if self.samples is not None:
+                self.samples.restore(saved["schedules"])
             operator.state = state_from_json(saved["state"]) if saved["state"] else None
             for side, ports in zip(operator.sides, saved["sides"], strict=True):
                 for name, port_state in ports.items():
@@ -243,6 +259,8 @@ class Steps:
             "released": operator.released,
             "late_tuples": operator.late_tuples,
             "shed_tuples": self.shed_tuples[operator.node.query],
+            "trimmed_tuples": self.trimmed_tuples[operator.node.query],
+            "schedules": {} if self.samples is None else self.samples.snapshot(operator.node.query),
             "waiting_tuples": held.tuples,
             "waiting_bytes": held.size_bytes,
             "state": None if operator.state is None else batch_to_json(operator.state),
@@ -293,6 +311,8 @@ def _operator(node: HftaNode, *, is_latent: bool) -> Operator:
             return aggregation.bookkeeping(node)
         case RunningNode():
             return running.bookkeeping(node)
+        case SampleNode():
+            return sample.bookkeeping(node)
         case WindowNode():
             return window.bookkeeping(node)
         case SelectionNode():

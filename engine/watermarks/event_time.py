@@ -20,6 +20,7 @@ from gscope.queries.plan.program import (
     TopNode,
     node_inputs,
 )
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.trees import by_name, map_expression
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import WINDOW_END
@@ -84,7 +85,7 @@ class EventTimes:
     def _epoch(self, node: HftaNode) -> Expression | None:
         """Return the epoch of an operator over packet fields; None if it has none."""
         match node:
-            case AggregationNode() | RunningNode():
+            case AggregationNode() | RunningNode() | SampleNode():
                 epoch = by_name(node.keys)[node.epoch]
             case JoinNode():
                 # An interval join has the epochs of its first side.
@@ -113,7 +114,7 @@ class EventTimes:
         inputs = [self._outputs(each) for each in node_inputs(node)]
         if isinstance(node, MergeNode):
             return inputs[0]
-        if isinstance(node, AggregationNode | RunningNode):
+        if isinstance(node, AggregationNode | RunningNode | SampleNode):
             inputs = [{k.name: _over(k.expression, inputs) for k in node.keys}]
         if isinstance(node, WindowNode):
             inputs = [_windowed(node, inputs)]

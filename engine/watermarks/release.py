@@ -28,6 +28,7 @@ from gscope.queries.expressions.expressions import Column
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from gscope.engine.watermarks.trim import Trim
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.streams.messages import Batch, Extent
 
@@ -87,6 +88,7 @@ class ReleasedInput:
         epoch_range: the range of rows that a step reads, relative to its epochs.
         late_below: batches that arrived with late rows, each with the value below which its rows
             are late.
+        trim: the rows to leave out because a sample's threshold fell; None for none.
     """
 
     epoch: Expression | None = None
@@ -99,6 +101,7 @@ class ReleasedInput:
     overdue: tuple[str, ...] = ()
     epoch_range: EpochRange = EpochRange()
     late_below: tuple[tuple[tuple[str, Batch], Bound], ...] = ()
+    trim: Trim | None = None
 
     @property
     def reads_rows(self) -> bool:

@@ -75,6 +75,8 @@ _TEMPLATES: dict[str, str] = {
     "int_to_float": "cast({0} AS DOUBLE)",
     "float_to_int": "CASE WHEN {0} >= -9.223372036854775808E18D AND {0} < 9.223372036854775808E18D "
     "THEN cast({0} AS BIGINT) END",
+    "scaled_int": "floor(cast({0} AS DOUBLE) * {1} + 0.5D)",
+    "sample_rate": "1.0D",
     "bool_to_int": "cast({0} AS BIGINT)",
     "int_to_bool": "({0} <> 0L)",
     "bool_to_string": "cast({0} AS STRING)",

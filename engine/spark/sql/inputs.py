@@ -105,7 +105,7 @@ class InputViews:
         names = ", ".join(quote(name) for name in schema.names)
         selects = []
         end = work.high + taken.epoch_range.last
-        for part, ((is_new, low), batches) in enumerate(_portions(work, taken).items()):
+        for part, ((is_new, low), batches) in enumerate(portions(work, taken).items()):
             logged = [b for port, b in batches if port not in self._index]
             carried = [b for port, b in batches if port in self._index]
             high = end if _reaches(taken, batches, end) else ENDED
@@ -171,9 +171,7 @@ class InputViews:
         return self._program.schema(source.query)
 
 
-def _portions(
-    work: Work, taken: ReleasedInput
-) -> dict[tuple[bool, Bound], list[tuple[str, Batch]]]:
+def portions(work: Work, taken: ReleasedInput) -> dict[tuple[bool, Bound], list[tuple[str, Batch]]]:
     """Return the batches by whether they are read for the first time, and from which value on.
 
     New batches are read from the start or, where rows of the side were late, from the value at

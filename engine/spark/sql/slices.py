@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.spark.sql.inputs import Sources
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.program import (
-        Partial,
-    )
+    from gscope.queries.plan.program import Partial
     from gscope.queries.plan.window_node import WindowNode
 
 

@@ -342,7 +342,7 @@ def _average(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
     if len(sums) == 1:
         total = sums[0].cast(pa.float64(), safe=False)
     else:
-        is_null = sums[0].is_null().to_numpy()
+        is_null = sums[0].is_null().to_numpy(zero_copy_only=False)
         low, high = (part.fill_null(0).to_numpy() for part in sums)
         total = pa.chunked_array([pa.array(as_floats(low, high), mask=is_null)])
     return pc.divide(total, count.cast(pa.float64(), safe=False))

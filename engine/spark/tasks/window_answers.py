@@ -42,9 +42,12 @@ if TYPE_CHECKING:
 ANSWER_ROWS = 250_000
 """Answers are computed and written in pieces of about this many rows, before HAVING."""
 
+_END_ROWS = 10
+"""The end of a window takes the memory of about this many rows besides its own."""
+
 
 @dataclass(frozen=True, slots=True)
-class WindowPlan:
+class AnswerPlan:
     """How the answers of a node are made of the rows of its windows.
 
     Attributes:
@@ -62,7 +65,7 @@ class WindowPlan:
     is_single: bool
 
     @classmethod
-    def of(cls, node: WindowNode) -> WindowPlan:
+    def of(cls, node: WindowNode) -> AnswerPlan:
         """Return the plan of a node that has slices."""
         slices = node.slices
         assert slices is not None
@@ -136,7 +139,7 @@ class WindowAnswers:
         counts: the counts of all answers so far.
     """
 
-    def __init__(self, plan: WindowPlan, write: Callable[[pa.Table], None]) -> None:
+    def __init__(self, plan: AnswerPlan, write: Callable[[pa.Table], None]) -> None:
         self._plan = plan
         self._write = write
         self._ends: list[WindowEnd] = []
@@ -146,7 +149,7 @@ class WindowAnswers:
     def add(self, end: WindowEnd, keys: pa.Table) -> None:
         """Add the end of a window; ``keys`` are those of all groups, by place."""
         self._ends.append(end)
-        self._rows += len(end.places)
+        self._rows += len(end.places) + _END_ROWS
         if self._rows >= ANSWER_ROWS:
             self.flush(keys)
 
@@ -254,7 +257,7 @@ def _leaf(
 class _WindowRows:
     """The rows of some windows: for each its window, the place of its keys, and its numbers."""
 
-    plan: WindowPlan
+    plan: AnswerPlan
     keys: pa.Table
     windows: Array
     places: Array

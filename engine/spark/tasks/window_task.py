@@ -22,15 +22,15 @@ from gscope.engine.spark.tasks.fold_task import FoldResult
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, read_files
 from gscope.engine.spark.tasks.task_planner import UNKNOWN, released_condition
 from gscope.engine.spark.tasks.window_answers import (
+    AnswerPlan,
     WindowAnswers,
-    WindowPlan,
     stored_type,
     window_schema,
 )
 from gscope.engine.storage.parquet_files import FileWriter, State, WrittenFile
 from gscope.engine.windows.assembly import Assembly
 from gscope.engine.windows.pieces import NUMBER
-from gscope.engine.windows.saved import read_saved, write_saved
+from gscope.engine.windows.saved import WindowStates
 from gscope.engine.windows.timeline import Timeline
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
@@ -78,7 +78,8 @@ class WindowRunner:
         self._sql = sql
         self._inputs = inputs
         self._carry = carry_folder
-        self._plans: dict[str, WindowPlan] = {}
+        self._plans: dict[str, AnswerPlan] = {}
+        self._states: dict[str, WindowStates] = {}
         self.counts = Counts()
 
     def run(
@@ -120,16 +121,17 @@ class WindowRunner:
         """Return whether answers are finished without Spark."""
         return self._plan(node).merge is not None
 
-    def _plan(self, node: WindowNode) -> WindowPlan:
+    def _plan(self, node: WindowNode) -> AnswerPlan:
         plan = self._plans.get(node.query)
         if plan is None:
-            plan = self._plans[node.query] = WindowPlan.of(node)
+            plan = self._plans[node.query] = AnswerPlan.of(node)
+            self._states[node.query] = WindowStates(self._carry, plan.layout)
         return plan
 
     def _assemble(
         self,
         work: Work,
-        plan: WindowPlan,
+        plan: AnswerPlan,
         folder: str,
         step: int,
         write: Callable[[pa.Table], None],
@@ -139,9 +141,12 @@ class WindowRunner:
         """Answer the windows of ``work``, and return what the next step needs."""
         node, before = plan.node, None
         assert node.slices is not None
-        if work.state is not None:
+        states = self._states[node.query]
+        if work.state is None:
+            states.forget()
+        else:
             place = f"{work.state.path}/{work.state.files[0]}"
-            before = read_saved(self._carry, place, plan.layout, work.state.live_rows)
+            before = states.read(place, work.state.live_rows)
         (self._carry / folder).mkdir()
         rows = self._slices(work, plan, is_small=is_small)
         assembly = Assembly(
@@ -150,7 +155,7 @@ class WindowRunner:
             plan.key_names,
             rows,
             before,
-            self._carry,
+            states.opened,
             f"{folder}/",
             plan.counted,
         )
@@ -159,12 +164,13 @@ class WindowRunner:
         answers.flush(assembly.keys)
         self.counts += answers.counts
         if saved is None:
+            states.forget()
             shutil.rmtree(self._carry / folder)
             return None
-        size = write_saved(self._carry, f"{folder}/{_LIVE}", saved)
+        size = states.write(f"{folder}/{_LIVE}", saved)
         return _state(node.query, step, folder, saved, size)
 
-    def _slices(self, work: Work, plan: WindowPlan, *, is_small: bool) -> pa.Table:
+    def _slices(self, work: Work, plan: AnswerPlan, *, is_small: bool) -> pa.Table:
         """Return a row for each slice and group that ``work`` reads, or several."""
         node = plan.node
         (taken,) = work.inputs
@@ -179,7 +185,7 @@ class WindowRunner:
         table = self._sql(slices.lower(node, source)).toArrow()
         return table.cast(_no_rows(plan).schema)
 
-    def _read(self, plan: WindowPlan, files: Sequence[str], within: Expression | None) -> pa.Table:
+    def _read(self, plan: AnswerPlan, files: Sequence[str], within: Expression | None) -> pa.Table:
         """Return the rows in segments of the log, each as a slice of its own."""
         node = plan.node
         assert node.slices is not None
@@ -199,7 +205,7 @@ class WindowRunner:
             made = made.filter(made[NUMBER].is_valid())
         return made.cast(_no_rows(plan).schema)
 
-    def _finished(self, plan: WindowPlan, folder: Path, files: Sequence[WrittenFile]) -> DataFrame:
+    def _finished(self, plan: AnswerPlan, folder: Path, files: Sequence[WrittenFile]) -> DataFrame:
         """Return the answers that Spark makes of the rows of windows."""
         node = plan.node
         view = f"window_{self._inputs.view(node.query)}"
@@ -215,7 +221,7 @@ class WindowRunner:
         return self._session.read.schema(types).parquet(*paths)
 
 
-def is_readable(plan: WindowPlan) -> bool:
+def is_readable(plan: AnswerPlan) -> bool:
     """Return whether slices are made of the log's segments without Spark."""
     slices = plan.node.slices
     assert slices is not None
@@ -240,7 +246,7 @@ def _value(partial: Partial, rows: TaskRows, *, is_merged: bool) -> pa.Array | p
     return column
 
 
-def _no_rows(plan: WindowPlan) -> pa.Table:
+def _no_rows(plan: AnswerPlan) -> pa.Table:
     """Return the table of slices without a row."""
     slices = plan.node.slices
     assert slices is not None

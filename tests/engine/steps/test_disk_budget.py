@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,10 +74,18 @@ def test_slices_of_windows_are_shed_last_and_all_at_once(tmp_path: Path) -> None
     assert steps.carried() == set()
 
 
-def test_a_replay_says_which_window_keeps_too_much(tmp_path: Path) -> None:
+def test_a_replay_says_which_query_keeps_most(tmp_path: Path) -> None:
     room = JobDiskBudget(CommitLog(tmp_path), 69, is_live=False)
-    with pytest.raises(EngineError, match=r"w keeps 70 bytes for windows .* a shorter RANGE"):
-        room.fit(steps_with_slices())
+    steps = steps_with_slices()
+    with pytest.raises(
+        EngineError, match=r"^w keeps 40 of 70 bytes for windows .* limit is 69.*E$"
+    ):
+        room.fit(steps)
+    slices = steps.operators["w"].state
+    assert slices is not None
+    steps.operators["w"].state = replace(slices, size_bytes=29)
+    with pytest.raises(EngineError, match=r"^rows keeps 30 of 59 bytes for windows"):
+        JobDiskBudget(CommitLog(tmp_path), 58, is_live=False).fit(steps)
 
 
 def test_the_job_waits_until_its_answers_are_taken(tmp_path: Path) -> None:

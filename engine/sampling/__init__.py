@@ -1,0 +1,1 @@
+"""The sampling operator: tuples of whole windows, in order, become sampled groups."""

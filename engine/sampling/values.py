@@ -1,0 +1,116 @@
+"""The tuples that a sampling operator reads, as columns: keys, and numbers for its kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gscope.engine.running.vectors import Vector, compute, from_arrow, to_arrow
+from gscope.queries.expressions.expressions import Column, Expression, walk
+from gscope.queries.expressions.types import GsqlType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gscope.queries.plan.sampling_operator import SampleNode
+
+    Array = NDArray[Any]
+
+
+@dataclass(slots=True)
+class SampleRows:
+    """The tuples of a step in order, after the condition that reads no state.
+
+    Attributes:
+        node: the operator.
+        table: the input columns that it reads.
+    """
+
+    node: SampleNode
+    table: pa.Table
+    _vectors: dict[Expression, Vector] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, node: SampleNode, table: pa.Table) -> SampleRows:
+        """Return the tuples of ``table``, in its order, that satisfy the node's predicate."""
+        rows = cls(node, table)
+        tests = [] if node.predicate is None else [rows.vector(node.predicate).is_true()]
+        if node.epoch_expression.is_nullable:
+            tests.append(rows.vector(node.epoch_expression).valid)
+        if not tests:
+            return rows
+        kept: Array = np.logical_and.reduce(tests)
+        return cls(node, table.filter(pa.array(kept)))
+
+    @property
+    def count(self) -> int:
+        """The number of tuples."""
+        rows: int = self.table.num_rows
+        return rows
+
+    def vector(self, expression: Expression) -> Vector:
+        """Return an expression over input columns, computed once."""
+        known = self._vectors.get(expression)
+        if known is None:
+            if isinstance(expression, Column):
+                known = from_arrow(self.table[expression.name], expression.type)
+            else:
+                known = compute(expression, self._leaf(expression), self.count)
+            self._vectors[expression] = known
+        return known
+
+    def _leaf(self, expression: Expression) -> Callable[[str], Vector]:
+        columns = {part.name: part for part in walk(expression) if isinstance(part, Column)}
+        return lambda name: self.vector(columns[name])
+
+    def column(self, expression: Expression) -> pa.Array:
+        """Return an expression as a column of Arrow."""
+        if isinstance(expression, Column):
+            column = self.table[expression.name]
+            return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return to_arrow(self.vector(expression), expression.type)
+
+    def keys(self, names: Sequence[str]) -> pa.Table:
+        """Return group-by terms as columns of their names."""
+        terms = {key.name: key.expression for key in self.node.keys}
+        return pa.table({name: self.column(terms[name]) for name in names})
+
+    def supergroup_keys(self) -> pa.Table:
+        """Return the terms of SUPERGROUP as columns k0, k1 …; one constant column without any."""
+        names = self.node.sampling.supergroup
+        if not names:
+            return pa.table({"k0": pa.repeat(pa.scalar(0), self.count)})
+        return self.keys(names).rename_columns([f"k{number}" for number in range(len(names))])
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """Values as numbers.
+
+    Attributes:
+        vector: the numbers: of texts and addresses, their ranks.
+        ranks: the value of each rank, None where the numbers are the values.
+    """
+
+    vector: Vector
+    ranks: pa.Array | None = None
+
+
+def numbered(rows: SampleRows, expression: Expression) -> Numbered:
+    """Return the values of an expression as numbers that sort alike."""
+    if expression.type not in (GsqlType.STRING, GsqlType.IP):
+        return Numbered(rows.vector(expression))
+    column = rows.column(expression)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    found = pc.unique(column).drop_null()
+    ranks = found.take(pc.sort_indices(found))
+    places = pc.index_in(column, ranks)
+    valid = places.is_valid().to_numpy(zero_copy_only=False)
+    return Numbered(Vector(places.fill_null(0).to_numpy().astype(np.int64), valid), ranks)

@@ -1,0 +1,43 @@
+"""What a step leaves out of the rows of a sample: those above the thresholds of their epochs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gscope.engine.watermarks.bounds import Bound
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.plan.sampling_hash import HashKey
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRange:
+    """Epochs ``first <= epoch < end`` with one threshold; ``ceiling`` as of ``ThresholdStep``."""
+
+    first: Bound
+    end: Bound
+    threshold: int
+    ceiling: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no row of these epochs is to be left out."""
+        return self.threshold == self.ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """The rows that a step leaves out at one side: those whose hash is above their epoch's threshold.
+
+    Attributes:
+        ranges: the thresholds, over all epochs, in order.
+        epoch: the epoch over the columns of a row.
+        terms: the terms of the hash over the columns of a row.
+        key: the constants of the hash.
+    """
+
+    ranges: tuple[ThresholdRange, ...]
+    epoch: Expression
+    terms: tuple[Expression, ...]
+    key: HashKey

@@ -1,0 +1,110 @@
+"""Thresholds over epochs against a loop over all of their times; hashes of segments against the plain one."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from gscope.engine.shedding.epoch_thresholds import SampleThresholds, joined_ranges
+from gscope.engine.spark.staging.trimming import hashes
+from gscope.engine.watermarks.trim import ThresholdRange
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.expressions.expressions import Column, Literal, PacketField
+from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MIN_TIME_NS
+from gscope.queries.plan.moving_samples import MovingSample, TrimmedSide
+from gscope.queries.plan.sampling_hash import HashKey, hash_terms
+from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep
+
+SECOND_NS = 1_000_000_000
+KEY = HashKey.of_seed(5)
+TIME = PacketField("time", GsqlType.INT, is_nullable=False)
+TB = Column("tb", GsqlType.INT, is_nullable=False)
+CLOCKS = {
+    "plain": (call("idiv_int", TIME, Literal(3, GsqlType.INT)), lambda s: s // 3),
+    "shifted": (
+        call("add_int", call("idiv_int", TIME, Literal(3, GsqlType.INT)), Literal(1, GsqlType.INT)),
+        lambda s: s // 3 + 1,
+    ),
+}
+
+
+def random_schedule(random: Random) -> ThresholdSchedule:
+    times = sorted(random.sample(range(100 * SECOND_NS, 130 * SECOND_NS), random.randrange(6)))
+    steps = []
+    for time_ns in [MIN_TIME_NS, *times]:
+        low, high = sorted((random.randrange(100), random.randrange(100)))
+        steps.append(ThresholdStep(time_ns, low, high))
+    return ThresholdSchedule(random.choice([MIN_TIME_NS, 200 * SECOND_NS]), tuple(steps))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_epoch_has_the_least_threshold_of_its_times_on_all_sides(seed: int) -> None:
+    random = Random(seed)
+    schedules = {name: random_schedule(random) for name in ("s@a", "s@b", "t@a")}
+    sides = (
+        TrimmedSide(("s@a", "s@b"), CLOCKS["plain"][0], TB, ()),
+        TrimmedSide(("t@a",), CLOCKS["shifted"][0], TB, ()),
+    )
+    thresholds = SampleThresholds([MovingSample(("s", "t"), 0.0, {"q": sides})], KEY)
+    for stream, schedule in schedules.items():
+        thresholds.on_schedule(stream, schedule)
+    restored = SampleThresholds([MovingSample(("s", "t"), 0.0, {"q": sides})], KEY)
+    restored.restore(thresholds.snapshot("q"))
+    assert restored.ranges("q") == thresholds.ranges("q")
+    for epoch in range(30, 50):
+        steps = []
+        for names, clock in (("s@a", "plain"), ("s@b", "plain"), ("t@a", "shifted")):
+            own = [second for second in range(80, 160) if CLOCKS[clock][1](second) == epoch]
+            first, end = own[0] * SECOND_NS, (own[-1] + 1) * SECOND_NS
+            inside = [s.from_ns for s in schedules[names].steps if first < s.from_ns < end]
+            steps += [schedules[names].at(time_ns) for time_ns in (first, *inside)]
+        (found,) = (r for r in thresholds.ranges("q") if r.first <= epoch < r.end)
+        assert found.threshold == min(step.threshold for step in steps)
+        assert found.ceiling == max(step.ceiling for step in steps)
+
+
+def test_ranges_that_overlap_are_joined() -> None:
+    parts = [ThresholdRange(0, 5, 9, 9), ThresholdRange(3, 8, 4, 7)]
+    assert joined_ranges(parts) == (
+        ThresholdRange(0, 3, 9, 9),
+        ThresholdRange(3, 5, 4, 9),
+        ThresholdRange(5, 8, 4, 7),
+    )
+
+
+VALUES: dict[GsqlType, list[int | None]] = {
+    GsqlType.INT: [0, -1, 5, 2**63 - 1, -(2**63), None],
+    GsqlType.TIMESTAMP: [0, 1_700_000_000_000_000_000, None],
+    GsqlType.MAC: [0, 0x020000000001, None],
+    GsqlType.BOOL: [True, False, None],
+    GsqlType.IP: [0, 0xFFFF << 32 | 0x0A000001, 0x20010DB8 << 96 | 1, 2**128 - 1, None],
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_the_hash_of_a_row_is_that_of_its_packets(kind: GsqlType) -> None:
+    values = VALUES[kind]
+    ports = [random % 65536 for random in range(7, 7 + len(values))]
+    stored = (
+        pa.array([None if v is None else int(v).to_bytes(16) for v in values], pa.binary(16))
+        if kind is GsqlType.IP
+        else pa.array(values)
+    )
+    table = pa.table({"x": stored, "port": pa.array(ports, pa.uint16())})
+    terms = (Column("x", kind, is_nullable=True), Column("port", GsqlType.INT, is_nullable=False))
+    expected = [
+        hash_terms((v, p), (kind, GsqlType.INT), KEY) for v, p in zip(values, ports, strict=True)
+    ]
+    assert hashes(table, terms, KEY).tolist() == expected
+    assert hashes(table.slice(1), terms, KEY).tolist() == expected[1:]
+
+
+def test_computed_terms_hash_as_well() -> None:
+    number = Column("x", GsqlType.INT, is_nullable=True)
+    term = call("idiv_int", number, Literal(10, GsqlType.INT))
+    table = pa.table({"x": pa.array([5, 19, None])})
+    expected = [hash_terms((v,), (GsqlType.INT,), KEY) for v in (0, 1, None)]
+    assert hashes(table, (term,), KEY).tolist() == expected
