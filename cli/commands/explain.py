@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
     from gscope.cli.session.request import QueryRequest
 
+_OF_RUNS = tuple(key for key in OF_RUNS if not key.startswith("shedding."))
+"""Settings that change nothing in what is explained."""
+
 
 @click.command(cls=HeadedCommand, short_help="Show how queries are compiled, stage by stage.")
 @click.argument(
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
     "--json", "is_json", heading="Output", is_flag=True, help="Print everything as one JSON object."
 )
 @with_pager
-@with_config(without=OF_RUNS)
+@with_config(without=_OF_RUNS)
 def explain(
     request: QueryRequest,
     interfaces: tuple[str, ...],

@@ -50,8 +50,8 @@ with_inputs = option_group(
         "consumer",
         heading=HEADING,
         metavar="CONSUMER",
-        help="Name under which inputs keep rows until they are acknowledged. Default: a name that"
-        " is stored with the run.",
+        help="Name under which inputs keep rows until they are acknowledged, also after Ctrl-C."
+        " Default: a name that is stored with the run, and forgotten when it ends.",
     ),
     option(
         "--absent-after",

@@ -40,7 +40,7 @@ def library(words: tuple[str, ...], searched: tuple[str, ...], *, is_json: bool)
     """List the library queries by purpose, search them, or print the named ones.
 
     A printed query begins with a comment that explains its columns. Words that are not names of
-    queries are searched for. Queries in published/ are those of the Gigascope papers as printed: a
+    queries are searched for. Queries in published/ are those of research papers, as printed: a
     name without published/ denotes one of these only if the library has no other of that name.
 
     \b
@@ -109,5 +109,5 @@ def _echo_more(published: int) -> None:
     click.echo(
         "\n`gscope library NAME` prints a query and what its columns mean, and"
         "\n`gscope library WORD` searches. `gscope library published` lists the"
-        f"\n{published} queries of the Gigascope papers."
+        f"\n{published} queries of research papers."
     )

@@ -32,6 +32,7 @@ _HEADINGS = {
     "strict": "Output",
     "heartbeat": "Heartbeats and failures",
     "failure": "Heartbeats and failures",
+    "shedding": "Sampling",
     "listen": "Other hosts",
     "token_file": "Other hosts",
     "tls": "Other hosts",
@@ -290,6 +291,24 @@ def with_pager(function: F) -> F:
     return paged
 
 
+_QUIET = (
+    option(
+        "--no-progress",
+        "hides_progress",
+        heading="Output",
+        is_flag=True,
+        help="Show no progress line on standard error.",
+    ),
+    option(
+        "--quiet",
+        "is_quiet",
+        heading="Output",
+        is_flag=True,
+        help="Suppress progress and summary on standard error.",
+    ),
+)
+
+
 def with_output(files: str) -> Callable[[F], F]:
     """Return ``--write``, ``--timings`` and ``--quiet``; the command gets ``output``.
 
@@ -317,35 +336,34 @@ def with_output(files: str) -> Callable[[F], F]:
             is_flag=True,
             help="Report on standard error how long each phase took.",
         ),
-        option(
-            "--no-progress",
-            "hides_progress",
-            heading="Output",
-            is_flag=True,
-            help="Show no progress line on standard error.",
-        ),
-        option(
-            "--quiet",
-            "is_quiet",
-            heading="Output",
-            is_flag=True,
-            help="Suppress progress and summary on standard error.",
-        ),
+        *_QUIET,
     )
 
 
-def with_interfaces(function: F) -> F:
-    """Add ``-i``: the names of interfaces that queries are compiled for."""
+with_quiet = option_group("output", OutputRequest, *_QUIET)
+"""``--no-progress`` and ``--quiet``, for a command that writes no answers."""
+
+
+def named_interfaces(parameter: str, meaning: str) -> Callable[[F], F]:
+    """Return ``-i`` with names of interfaces without devices, for a parameter of the command."""
     return option(
         "-i",
         "--interface",
-        "interfaces",
+        parameter,
         heading="Queries",
         metavar="NAME",
         multiple=True,
         shell_complete=candidates.interfaces,
         type=Lines(),
-        help="Name of an interface that FROM may refer to; no packets are read. May be repeated."
+        help=meaning,
+    )
+
+
+def with_interfaces(function: F) -> F:
+    """Add ``-i``: the names of interfaces that queries are compiled for."""
+    return named_interfaces(
+        "interfaces",
+        "Name of an interface that FROM may refer to; no packets are read. May be repeated."
         " Default: the interfaces of the configuration file, or any name if it has none.",
     )(function)
 

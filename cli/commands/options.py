@@ -15,6 +15,7 @@ OTHER = "Other options"
 HEADINGS = (
     "Queries",
     "Capture",
+    "Sampling",
     "Output",
     "Other hosts",
     "Runs and monitoring",

@@ -10,8 +10,13 @@ import click
 
 from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.cli.commands.input_options import requested_relay, with_inputs
-from gscope.cli.commands.option_groups import OutputRequest, with_config, with_queries
-from gscope.cli.commands.options import HeadedCommand, Lines, option, option_group
+from gscope.cli.commands.option_groups import (
+    named_interfaces,
+    with_config,
+    with_queries,
+    with_quiet,
+)
+from gscope.cli.commands.options import HeadedCommand, option_group
 from gscope.cli.commands.run import DeviceRequest, Inputs, answer, with_relay_service
 from gscope.cli.completion import candidates
 from gscope.cli.config.capture_devices import Overrides
@@ -19,6 +24,7 @@ from gscope.cli.config.run_limits import RunLimits
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.commands.run import ServiceRequest
     from gscope.cli.config.effective import Config
     from gscope.cli.config.relay_inputs import InputRequest
@@ -28,6 +34,9 @@ _WITHOUT = (
     "output.format",
     "output.time",
     "heartbeat.mode",
+    "shedding.mode",
+    "shedding.min_rate",
+    "shedding.rate",
     "failure.step_timeout",
     "spark.cores",
     "spark.memory",
@@ -45,36 +54,10 @@ _WITHOUT = (
 with_names = option_group(
     "inputs",
     DeviceRequest,
-    option(
-        "-i",
-        "--interface",
+    named_interfaces(
         "devices",
-        heading="Queries",
-        metavar="NAME",
-        multiple=True,
-        shell_complete=candidates.interfaces,
-        type=Lines(),
-        help="Name of an interface that the queries refer to, as the sensors name it. May be"
+        "Name of an interface that the queries refer to, as the sensors name it. May be"
         " repeated. Default: one interface that stands for all.",
-    ),
-)
-
-with_quiet = option_group(
-    "output",
-    OutputRequest,
-    option(
-        "--no-progress",
-        "hides_progress",
-        heading="Output",
-        is_flag=True,
-        help="Show no progress line on standard error.",
-    ),
-    option(
-        "--quiet",
-        "is_quiet",
-        heading="Output",
-        is_flag=True,
-        help="Suppress progress and summary on standard error.",
     ),
 )
 

@@ -169,6 +169,7 @@ def replay(
     keep_only(OF_SUPERVISORS)
     from gscope.cli.config.listening import listening
     from gscope.cli.config.run_limits import RunLimits
+    from gscope.cli.config.shedding import config_of_replay
     from gscope.cli.render.pager import pager_command
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.request import expected_bytes
@@ -186,6 +187,7 @@ def replay(
     _ensure_piped(chosen)
     if inputs.packets is not None:
         ensure_countable(chosen)
+    config = config_of_replay(config)
     session = Session(
         request,
         chosen,

@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -42,6 +42,8 @@ from gscope.cli.status.endpoint import parse_address, served
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gscope.capture.settings import InterfaceSettings, RelaySettings
     from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.config.effective import Config
@@ -194,20 +196,11 @@ class ServiceRequest:
     has_no_job: bool = False
 
 
-_SERVICE = (
-    run_name_option(
-        "Name of the run, for `gscope status` and `gscope stop`. Resumes the run of that name if it"
-        " was killed or failed. Default: the name of the first query, made unique."
-    ),
-    option(
-        "-d",
-        "--detach",
-        "is_detached",
-        heading="Runs and monitoring",
-        is_flag=True,
-        help="Continue in the background once capture has started; requires -w. `gscope stop` stops"
-        " the run.",
-    ),
+_NAME = run_name_option(
+    "Name of the run, for `gscope status` and `gscope stop`. Resumes the run of that name if it was"
+    " killed or failed. Default: the name of the first query, made unique."
+)
+_FOLLOWED = (
     option(
         "--log-file",
         heading="Runs and monitoring",
@@ -227,8 +220,38 @@ _SERVICE = (
     ),
 )
 
-with_service = option_group("service", ServiceRequest, *_SERVICE, no_job_option)
-with_relay_service = option_group("service", ServiceRequest, *_SERVICE)
+
+def _detach_option(text: str) -> Callable[[Any], Any]:
+    return option(
+        "-d",
+        "--detach",
+        "is_detached",
+        heading="Runs and monitoring",
+        is_flag=True,
+        help=text,
+    )
+
+
+with_service = option_group(
+    "service",
+    ServiceRequest,
+    _NAME,
+    _detach_option(
+        "Continue in the background once capture has started; requires -w, or --no-job."
+        " `gscope stop` stops the run."
+    ),
+    *_FOLLOWED,
+    no_job_option,
+)
+with_relay_service = option_group(
+    "service",
+    ServiceRequest,
+    _NAME,
+    _detach_option(
+        "Continue in the background once inputs are being read. `gscope stop` stops the relay."
+    ),
+    *_FOLLOWED,
+)
 """As ``with_service``, for a command that has no job."""
 
 
@@ -329,10 +352,13 @@ def answer(
 ) -> int:
     """Run until the end, and return the exit code."""
     from gscope.cli.config.listening import listening
+    from gscope.cli.config.shedding import config_of_reader
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Session
 
+    if inputs.relay is not None:
+        config = config_of_reader(config)
     request = inputs.request
     refuse_misplaced(
         request.queries,

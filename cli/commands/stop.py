@@ -6,6 +6,7 @@ import os
 import select
 import signal
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -17,10 +18,11 @@ from gscope.errors import GscopeError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gscope.cli.config.effective import Config
     from gscope.cli.rundir.records import RunRecord
+
+_PAUSE_NS = 1_000_000_000
+"""Nanoseconds between two signals of one kind, so that they do not become one."""
 
 _END = {"stale": "been killed", "failed": "failed", "ended": "ended"}
 
@@ -61,8 +63,8 @@ def stop(
         _remove(run)
     else:
         message = (
-            f"no run is active; {run.name} is {run.standing}: `gscope run --run {run.name}` with the"
-            f" same queries resumes it, `gscope stop --run {run.name}` removes it"
+            f"no run is active; {run.name} is {run.standing}: `{run.resumption}` with the same "
+            f"queries resumes it, `gscope stop --run {run.name}` removes it"
         )
         raise GscopeError(message)
 
@@ -87,6 +89,9 @@ def _end(run: RunRecord, *, is_at_once: bool, timeout_ns: int | None) -> None:
         if is_at_once:
             # Two pending signals of one kind may be delivered as one.
             _signal(supervisor, run, signal.SIGINT)
+            # Ignored by a run that a script started with &.
+            if _ignores_interrupts(run.pid) and not _has_ended(supervisor, _PAUSE_NS):
+                _signal(supervisor, run, signal.SIGTERM)
         if not _has_ended(supervisor, timeout_ns):
             waited = show_duration(timeout_ns or 0)
             message = (
@@ -110,6 +115,14 @@ def _signal(supervisor: int, run: RunRecord, number: signal.Signals) -> None:
     except PermissionError as error:
         message = f"{run.name} (process {run.pid}) belongs to another user; stop it as that user or as root"
         raise GscopeError(message) from error
+
+
+def _ignores_interrupts(pid: int) -> bool:
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("SigIgn:"):
+                return bool(int(line.split()[1], 16) >> (signal.SIGINT - 1) & 1)
+    return False
 
 
 def _has_ended(supervisor: int, timeout_ns: int | None) -> bool:

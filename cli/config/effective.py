@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gscope.cli.config.settings import SETTINGS
+from gscope.cli.config.shedding import imply_mode
 from gscope.cli.config.yaml_file import ConfiguredInterface, FileContents, read_file
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gscope.capture.heartbeats.mode import HeartbeatMode
-    from gscope.capture.remote.address import TcpAddress
+    from gscope.capture.log.remote.address import TcpAddress
+    from gscope.capture.shedding.settings import SheddingMode
     from gscope.cli.config.time_style import TimeStyle
 
 FILE_NAME = "gscope.yaml"
@@ -50,6 +52,9 @@ class Config:
     is_strict: bool
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode
+    shedding_mode: SheddingMode
+    min_sample_rate: float
+    sample_rate: float | None
     failure_timeout_ns: int | None
     failure_step_timeout_ns: int | None
     listen: TcpAddress | None
@@ -113,6 +118,7 @@ def load_config(given: Mapping[str, GivenSetting], path: Path | None) -> Config:
             value = setting.default
             origins[setting.key] = "default"
         values[setting.attribute] = value
+    imply_mode(values, origins)
     return Config(
         **values,
         interfaces=contents.interfaces,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.capture.remote.address import TcpAddress
+from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import ListenerSettings
 from gscope.errors import UsageError
 
@@ -67,8 +67,8 @@ def listening(request: ListenRequest) -> Iterator[ListenerSettings]:
     Raises:
         UsageError: the address cannot be listened on, or a file cannot be used.
     """
-    from gscope.capture.remote.credentials import read_tokens, server_context
-    from gscope.capture.remote.listener import ensure_protected, open_socket
+    from gscope.capture.log.remote.credentials import read_tokens, server_context
+    from gscope.capture.log.remote.listener import ensure_protected, open_socket
 
     has_tls = request.certificate is not None and request.key is not None
     ensure_protected(request.address, has_tls=has_tls)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.capture.remote.address import TcpAddress
+from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import InterfaceSettings, RelayInput, RelaySettings
 from gscope.cli.config.quantities import show_duration
 from gscope.errors import UsageError
@@ -69,7 +69,7 @@ def relay_settings(request: InputRequest, config: Config) -> RelaySettings:
     Raises:
         UsageError: an address, name or file is invalid, or an input is named twice.
     """
-    from gscope.capture.remote.credentials import read_tokens, trusted_certificates
+    from gscope.capture.log.remote.credentials import read_tokens, trusted_certificates
 
     token = "" if config.token_file is None else str(config.token_file.absolute())
     trusted = "" if request.certificates is None else str(request.certificates.absolute())
@@ -108,12 +108,7 @@ def _input(text: str, token: str, trusted: str) -> RelayInput:
     if not address.port:
         message = f"invalid input {text!r}: expected the port at which it listens, got 0"
         raise UsageError(message)
-    if not address.is_loopback and not trusted:
-        message = (
-            f"{address} is on another host, and would be read without TLS; name the certificates to"
-            " trust with --tls-ca"
-        )
-        raise UsageError(message)
+    address.ensure_readable(has_tls=bool(trusted))
     if not token:
         message = f"{address} asks for a token; name its file with --token-file"
         raise UsageError(message)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.lfta.settings import MIN_TABLE_SLOTS, LftaSettings
-from gscope.capture.remote.address import TcpAddress
+from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
+from gscope.capture.shedding.settings import DEFAULT_MIN_RATE, SheddingMode
 from gscope.cli.config.quantities import (
     parse_count,
     parse_duration,
     parse_positive_duration,
+    parse_share,
     parse_size,
     show_duration,
     show_size,
@@ -159,6 +161,13 @@ def _parse_mode(text: str) -> HeartbeatMode:
     return HeartbeatMode(text)
 
 
+def _parse_shedding_mode(text: str) -> SheddingMode:
+    if text not in list(SheddingMode):
+        message = f"invalid shedding mode {text!r}: expected one of {', '.join(SheddingMode)}"
+        raise ValueError(message)
+    return SheddingMode(text)
+
+
 def _parse_switch(text: str) -> bool:
     words = {"true": True, "yes": True, "on": True, "1": True}
     words |= {"false": False, "no": False, "off": False, "0": False}
@@ -205,6 +214,8 @@ SLOTS = Kind("N", _parse_slots, str)
 FORMAT = Kind("|".join(FORMATS), _parse_format, str)
 TIME_STYLE = Kind("|".join(TimeStyle), _parse_time_style, str)
 MODE = Kind("|".join(HeartbeatMode), _parse_mode, str)
+SHEDDING = Kind("|".join(SheddingMode), _parse_shedding_mode, str)
+RATE = Kind("RATE", parse_share, str)
 FOLDER = Kind("DIR", _parse_folder, str)
 USER = Kind("NAME", _parse_user, str)
 ADDRESS = Kind("HOST:PORT", _parse_address, str)
@@ -256,12 +267,40 @@ SETTINGS: tuple[Setting, ...] = (
         " never; affects how soon answers are emitted, not their content",
     ),
     Setting(
+        "shedding.mode",
+        "shedding_mode",
+        SHEDDING,
+        SheddingMode.OFF,
+        "whether to sample packets where the queries permit it: never, at a fixed rate, that of"
+        " --sample-rate, or auto: keep every packet until a live capture is overloaded, then lower the"
+        " rate until packets are no longer dropped, and raise it again as the load falls",
+        flag="--shedding",
+    ),
+    Setting(
+        "shedding.min_rate",
+        "min_sample_rate",
+        RATE,
+        DEFAULT_MIN_RATE,
+        "least rate of --shedding auto (0.1, 10% or 1/10)",
+        flag="--min-rate",
+    ),
+    Setting(
+        "shedding.rate",
+        "sample_rate",
+        RATE,
+        None,
+        "answer from a sample: keep RATE of the groups that queries compare (0.1, 10% or 1/10), or of"
+        " the packets where that is enough; counts and sums over the sample are scaled by 1/RATE."
+        " `gscope explain --sample-rate` shows which. Implies --shedding fixed. Default: none",
+        flag="--sample-rate",
+    ),
+    Setting(
         "failure.timeout",
         "failure_timeout_ns",
         FAILURE_TIMEOUT,
         None,
-        "restart the capture daemon if a live interface sends no heartbeat for DURATION. Default: 5"
-        " heartbeat intervals, at least 5s",
+        "restart the capture daemon if a live interface sends no heartbeat for DURATION, and report"
+        " an input of --from that is silent for it. Default: 5 heartbeat intervals, at least 5s",
     ),
     Setting(
         "failure.step_timeout",

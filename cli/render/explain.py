@@ -13,6 +13,8 @@ from gscope.queries.plan.explain.show_plans import (
     show_query,
     show_schema,
 )
+from gscope.queries.plan.explain.show_sampling import sampling_lines, show_sampling
+from gscope.queries.plan.explain.show_sampling_operator import show_sampling_operator
 from gscope.queries.plan.explain.show_windows import show_slices, show_window, slice_costs
 from gscope.queries.plan.explain.state_bounds import (
     delivery_bound,
@@ -30,6 +32,7 @@ from gscope.queries.plan.program import (
     WatchlistJoinNode,
 )
 from gscope.queries.plan.row_order import visible
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.show_expressions import show, show_equalities, show_named, show_of_sides
 from gscope.queries.plan.split.kernel_filter import (
     TRUE,
@@ -78,6 +81,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
             for lfta in program.lftas
         ],
         "hftas": [_node(node) | _warning(program, node) for node in program.nodes],
+        "sampling": show_sampling(compiled.sampling),
         "results": {
             query: _input(source) + _delivered(program.order(query))
             for query, source in program.results
@@ -153,6 +157,9 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
             yield ""
             yield f"{title} {entry['name']}"
             yield from _entries(entry)
+    yield ""
+    yield "Sampling (with --sample-rate)"
+    yield from _indented(list(sampling_lines(explanation["sampling"])))
     yield ""
     yield "Results"
     yield from _indented([f"{query} from {of}" for query, of in explanation["results"].items()])
@@ -290,6 +297,19 @@ def _node(node: HftaNode) -> dict[str, Any]:
                 "having": _shown(node.having),
                 "columns": show_named(node.columns),
                 **_top(node),
+                **common,
+            }
+        case SampleNode():
+            return {
+                "name": node.query,
+                "operator": "sampling",
+                "reads": _input(node.input),
+                "predicate": _shown(node.predicate),
+                "keys": show_named(node.keys),
+                "window": node.epoch,
+                "order": "columns of the row" if node.order is None else show(node.order),
+                "clauses": show_sampling_operator(node.sampling),
+                "columns": show_named(node.columns),
                 **common,
             }
         case TopNode():

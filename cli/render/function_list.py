@@ -9,6 +9,8 @@ from gscope.queries.analysis.typing.time_calls import UNIT_FUNCTIONS
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
+from gscope.queries.catalog.sampling.stateful import STATEFUL
+from gscope.queries.catalog.sampling.superaggregates import SUPERAGGREGATES
 from gscope.queries.catalog.scalar.meanings import FAMILIES, MEANINGS
 from gscope.queries.expressions.types import GsqlType
 
@@ -17,12 +19,15 @@ if TYPE_CHECKING:
 
     from gscope.queries.catalog.aggregate.entry import AggregateEntry
     from gscope.queries.catalog.running import RunningEntry
+    from gscope.queries.catalog.sampling.stateful import StatefulEntry
+    from gscope.queries.catalog.sampling.superaggregates import SuperaggregateEntry
 
 _RENAMED = {
     "strtoip": "string_to_ip",
     "ipv4": "ip_to_int",
     "least": "min_of",
     "greatest": "max_of",
+    "umax": "max_of",
     "substring": "substr",
 }
 _BY_TYPE: dict[str, tuple[str, str, str]] = {
@@ -40,6 +45,7 @@ _BY_TYPE: dict[str, tuple[str, str, str]] = {
     **dict.fromkeys(("increasing", "decreasing"), ("INT|TIMESTAMP", "as given", "low")),
     "banded": ("INT|TIMESTAMP, n", "as given", "low"),
     "if_else": ("BOOL, any, any", "as given", "low, high"),
+    "h": ("any", "INT", "low (no FLOAT, no STRING), high"),
     "nullif": ("any, any", "as given", "low (no STRING), high"),
     "mod": ("FLOAT|INT, FLOAT|INT", "as given", "low, high"),
     "concat": ("any, …", "STRING", "high"),
@@ -54,10 +60,12 @@ _ANY = frozenset(GsqlType) - {GsqlType.NULL}
 
 
 def described_functions() -> dict[str, list[dict[str, Any]]]:
-    """Return aggregates, running aggregates and functions: names, types, levels, meanings."""
+    """Return aggregates of all kinds and functions: names, types, levels, meanings."""
     return {
         "aggregates": [_aggregate(entry) for entry in AGGREGATES.values()],
         "running aggregates": [_running(entry) for entry in RUNNING.values()],
+        "superaggregates": [_superaggregate(*each) for each in SUPERAGGREGATES.items()],
+        "stateful functions": [_stateful(entry) for entry in STATEFUL.values()],
         "functions": [
             _scalar(name, family) for family, names in _families().items() for name in names
         ],
@@ -98,6 +106,28 @@ def _running(entry: RunningEntry) -> dict[str, Any]:
         "takes": _parameters(entry),
         "returns": _result(entry.result),
         "levels": _levels(entry.argument_types, frozenset.intersection(*low)) if low else "high",
+        "is": entry.doc,
+    }
+
+
+def _superaggregate(name: str, entry: SuperaggregateEntry) -> dict[str, Any]:
+    types = "|".join(sorted(kind.value for kind in entry.types)) or "any"
+    takes = f"* or {types}" if entry.takes_star else types
+    return {
+        "name": f"{name}$",
+        "takes": f"{takes}, k" if entry.has_rank else takes,
+        "returns": _result(entry.returns),
+        "levels": "high",
+        "is": entry.doc,
+    }
+
+
+def _stateful(entry: StatefulEntry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "takes": ", ".join(kind.value for kind in entry.parameters),
+        "returns": entry.returns.value,
+        "levels": "high",
         "is": entry.doc,
     }
 

@@ -23,6 +23,8 @@ class Outcome:
         foreign: the number of payloads that do not begin a message of a function's protocol, by
             function.
         wrapped_sums: the number of integer sums that overflowed 64 bits and wrapped, by query.
+        crowded_out: the number of tuples that a sampling operator left out, since the supergroup had
+            as many groups as it may have, by query.
         restarts: the number of restarts, by process.
         signal: the signal that ended the input; 0 for none.
         is_complete: whether the input was ended because no answer lacked rows any more.
@@ -36,6 +38,7 @@ class Outcome:
     undecodable: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
     wrapped_sums: dict[str, int] = field(default_factory=dict)
+    crowded_out: dict[str, int] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     signal: int = 0
     is_complete: bool = False

@@ -35,6 +35,7 @@ def is_whole(outcome: Outcome) -> bool:
     lost += sum(outcome.late_tuples.values())
     return (
         not lost
+        and outcome.capture.get("least_rate", 1.0) == 1
         and not _crash_count(outcome)
         and not any(_has_loss(each, outcome) for each in outcome.capture["interfaces"])
     )
@@ -59,6 +60,8 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
             yield f"  {kind}: " + ", ".join(
                 f"{reason.replace('_', ' ')} {count:,}" for reason, count in counts.items()
             )
+    yield from _sampled(capture, totals)
+    yield from _overloaded(capture, totals)
     yield from _unread_links(interfaces)
     yield from _late(interfaces)
     yield from _odd_interfaces(interfaces, outcome)
@@ -81,11 +84,31 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     for query, count in outcome.wrapped_sums.items():
         does = "exceeds 64 bits and has" if count == 1 else "exceed 64 bits and have"
         yield f"  {_counted(count, 'sum')} of {query} {does} wrapped around"
+    for query, count in outcome.crowded_out.items():
+        yield f"  {_counted(count, 'tuple')} of {query} left out: a supergroup had max_groups groups"
     yield from shed_lines(capture, outcome.shed_tuples)
     yield from _saved(capture.get("saved", {}))
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"
     yield from _crashes(outcome)
+
+
+def _sampled(capture: Mapping[str, Any], totals: Mapping[str, int]) -> Iterator[str]:
+    """Yield the rate of the sample, and which share of the packets it left out."""
+    rate = capture.get("sample_rate", 1.0)
+    if rate < 1:
+        share = totals["shed"] / totals["received"] if totals["received"] else 0.0
+        yield f"  answers are from a sample at the rate {rate:g}: {share:.1%} of the packets were shed"
+
+
+def _overloaded(capture: Mapping[str, Any], totals: Mapping[str, int]) -> Iterator[str]:
+    """Yield what the capture left out because it was overloaded."""
+    if (rate := capture.get("least_rate", 1.0)) < 1:
+        share = totals["shed"] / totals["received"] if totals["received"] else 0.0
+        yield (
+            f"  the capture was overloaded: it sampled at rates down to {rate:.3g}, and"
+            f" {share:.1%} of the packets were shed"
+        )
 
 
 def _inputs(inputs: Sequence[Mapping[str, Any]]) -> str:
@@ -264,9 +287,15 @@ def _by_reason(interfaces: Sequence[Mapping[str, Any]], kind: str) -> dict[str, 
 
 
 def _has_loss(interface: Mapping[str, Any], outcome: Outcome) -> bool:
-    """Return whether an interface lost packets; a run that is complete needs no more of them."""
-    lost = (name for name in _LOST if not (name == "unread" and outcome.is_complete))
-    return any(interface[name] for name in lost) or bool(interface["damage"])
+    """Return whether an interface lost packets.
+
+    A run that is complete needs no more of them, and a fixed rate sheds on purpose.
+    """
+    expected = {"unread"} if outcome.is_complete else set()
+    expected |= {"shed"} if outcome.capture.get("sample_rate", 1.0) < 1 else set()
+    return any(interface[name] for name in _LOST if name not in expected) or bool(
+        interface["damage"]
+    )
 
 
 def _lost_tuples(capture: Mapping[str, Any]) -> int:

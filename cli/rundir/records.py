@@ -106,11 +106,26 @@ class RunRecord:
         """Whether the run has ended but its folder holds unanswered packets."""
         return self.is_live and not self.is_alive
 
+    @property
+    def resumption(self) -> str:
+        """The command that resumes the run, without its queries and options."""
+        return resumption(self.name, self.command)
+
     def to_json(self) -> str:
         """Return the text of ``run.json``."""
         value = {"schema": SCHEMA, **asdict(self)}
         del value["path"], value["is_alive"]
         return json.dumps(value, indent=1)
+
+
+def resumption(name: str, command: Sequence[str]) -> str:
+    """Return the command that resumes a run, without its queries and options.
+
+    Args:
+        name: the name of the run.
+        command: the command line after ``gscope`` that started it.
+    """
+    return f"gscope {'relay' if command and command[0] == 'relay' else 'run'} --run {name}"
 
 
 def read_run(path: Path) -> RunRecord | None:

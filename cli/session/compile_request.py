@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gscope.cli.config.shedding import chosen_shedding
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.did_you_mean import suggestion
@@ -63,6 +64,7 @@ def compile_request(
         is_interleaved=is_interleaved,
         is_resumable=is_resumable,
         window_plan=WindowPlan(request.window_plan),
+        samples=chosen_shedding(config).is_on,
     )
     compiled = compile_queries(texts, context)
     return replace(compiled, program=replace(compiled.program, user_files=files))

@@ -117,7 +117,7 @@ def namesake(run_dir: RunDir, name: str) -> str | None:
     if run_dir.name == name or other is None or other.is_alive:
         return None
     return (
-        f"an earlier run {name} is {other.standing}: `gscope run --run {name}` with the same "
+        f"an earlier run {name} is {other.standing}: `{other.resumption}` with the same "
         f"queries resumes it, `gscope stop --run {name}` removes it; this run is {run_dir.name}"
     )
 
@@ -142,9 +142,9 @@ def _on_failure(run_dir: RunDir, error: BaseException, *, has_captured: bool) ->
         run_dir.is_kept = True
         run_dir.file.enter("failed", str(error) or type(error).__name__)
         error.add_note(
-            f"gscope: kept the unanswered data of {run_dir.name}: `gscope run --run "
-            f"{run_dir.name}` with the same queries resumes it, `gscope stop --run "
-            f"{run_dir.name}` removes it"
+            f"gscope: kept the unanswered data of {run_dir.name}: "
+            f"`{run_dir.file.record.resumption}` with the same queries resumes it, "
+            f"`gscope stop --run {run_dir.name}` removes it"
         )
 
 

@@ -25,6 +25,7 @@ from gscope.queries.plan.program import (
     TopNode,
     WatchlistJoinNode,
 )
+from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.run_folder.layout import SAVED_GROUPS_FILE, SAVED_PACKETS_FILE
 
@@ -183,7 +184,7 @@ def _selections(program: Program, source: Input) -> Iterator[str]:
             yield from _selections(program, below)
         case SelectionNode():
             raise _Refusal(_FILTERED_LATER)
-        case AggregationNode() | RunningNode() | WindowNode():
+        case AggregationNode() | RunningNode() | WindowNode() | SampleNode():
             raise _Refusal(_GROUPED)
         case JoinNode() | WatchlistJoinNode():
             raise _Refusal(_JOINED)

@@ -141,15 +141,18 @@ class Session:
         from gscope.cli.rundir.run_dir import RunDir
         from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
         from gscope.cli.session.run_name import default_name
+        from gscope.cli.session.sampling import ensure_can_sample, ensure_same_sample
         from gscope.cli.sinks.open_sink import ensure_shows_times
 
         ensure_shows_times(self.config, self.folder)
+        ensure_can_sample(self)
         is_named = self.name is not None
         name = self.name or default_name(self.request)
         with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:
             program = None
             if run_dir.resumed is not None:
                 program = self._compiled(run_dir)
+                ensure_same_sample(self.config, run_dir, program)
                 ensure_same(run_dir, program)
             if sentence := namesake(run_dir, name):
                 observer.on_notice(sentence)
@@ -235,10 +238,12 @@ class Session:
         return supervisor.outcome, rows
 
     def _job_settings(self) -> JobSettings:
+        from gscope.cli.config.shedding import chosen_shedding
         from gscope.engine.settings import JobSettings
 
         config = self.config
         return JobSettings(
+            sample_rate=chosen_shedding(config).rate,
             cores=config.spark_cores,
             heap_bytes=config.spark_memory_bytes,
             expected_bytes=self.expected_bytes,
@@ -282,7 +287,9 @@ class Session:
             raise UsageError(message) from error
 
     def _compiled(self, run_dir: RunDir) -> Program:
+        from gscope.cli.config.shedding import chosen_shedding, ensure_allowed
         from gscope.cli.session.compile_request import compile_request, show_warnings
+        from gscope.cli.session.sampling import warn_of_unsampled
 
         names = tuple(interface.name for interface in self.interfaces)
         try:
@@ -300,6 +307,8 @@ class Session:
             raise
         show_warnings(compiled)
         program = compiled.program
+        ensure_allowed(program, chosen_shedding(self.config))
+        warn_of_unsampled(self.config, program)
         if self.relay is not None:
             from gscope.cli.config.relay_inputs import ensure_relayable
 
@@ -342,6 +351,7 @@ class Session:
         supervisor.reached("queries compiled")
         from gscope.cli.config.capture_files import ensure_there
         from gscope.cli.config.capture_settings import capture_settings, job_streams
+        from gscope.cli.session.sampling import shedding_of_run
 
         ensure_there(self.interfaces)
         _ensure_watchlists(program)
@@ -354,6 +364,7 @@ class Session:
             replace(
                 capture_settings(program, self.interfaces, self.config, self.limits, self.relay),
                 saved=saved,
+                shedding=shedding_of_run(self.config, run_dir, program),
             ),
         )
         # Imported while the daemon starts, which takes as long.

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from gscope.cli.status.document import status_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from gscope.cli.rundir.records import RunRecord
     from gscope.cli.status.document import Document
@@ -50,7 +50,7 @@ INTERFACE = (
     Metric("gscope_received_bytes", "received_bytes", "Bytes received, as on the wire."),
     Metric("gscope_dropped_packets", "dropped_packets", "Packets dropped by the kernel."),
     Metric("gscope_filtered_packets", "filtered_packets", "Packets rejected by the source."),
-    Metric("gscope_shed_packets", "shed_packets", "Packets shed by a sampling rule."),
+    Metric("gscope_shed_packets", "shed_packets", "Packets that are in no sample."),
     Metric("gscope_late_packets", "late_packets", "Packets later than the skew."),
     Metric("gscope_accepted_packets", "accepted_packets", "Packets decoded completely."),
     Metric("gscope_ring_freezes", "frozen_total", "How often the ring became full."),
@@ -163,6 +163,9 @@ CAPTURE = (
         "When the process wrote its counters.",
         _NS,
     ),
+    gauge("gscope_sample_rate", "sample_rate", "Rate of the sample; 1 if all packets are kept."),
+    gauge("gscope_load_rate", "load_rate", "Rate to which an overload has lowered the sample."),
+    gauge("gscope_least_load_rate", "least_load_rate", "Least value of gscope_load_rate so far."),
 )
 JOB = (
     Metric("gscope_job_cpu_seconds", "cpu_s", "CPU time of the HFTA job without Java."),
@@ -293,15 +296,24 @@ class RunCollector(Collector):
         yield _by_reason(
             capture, "unsupported_packets", "Packets that gscope does not decode completely."
         )
-        yield _interface_up(capture)
+        yield _up(
+            capture.get("interfaces", ()), "interface", "Whether the link is up.", ("up", "reading")
+        )
         yield from _families(INPUT, ("input",), _named(capture, "inputs"))
-        yield _input_up(capture)
+        yield _up(
+            capture.get("inputs", ()), "input", "Whether the input sends heartbeats.", ("up",)
+        )
         yield from _families(STREAM, ("stream",), _named(capture, "streams"))
         yield from _families(LOG, (), [((), capture["log"])] if capture else [])
         remote = capture.get("remote")
         yield from _families(REMOTE, (), [((), remote)] if remote else [])
         yield from _families(READER, ("reader",), _named(remote or {}, "consumers"))
-        yield _refused(remote or {})
+        yield _counts(
+            "gscope_remote_refused",
+            "Connections and requests of other hosts that were refused.",
+            "reason",
+            (remote or {}).get("refused_total"),
+        )
         yield from _families(JOB, (), [((), job)] if job else [])
         yield from _families(STEPS, (), [((), job["steps"])] if job else [])
         current_step = job.get("current_step")
@@ -310,9 +322,30 @@ class RunCollector(Collector):
         yield from _families(OPERATOR, ("operator",), _named(job, "operators"))
         yield from _families(QUERY, ("query",), _named(document, "queries"))
         yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])
-        yield _undecodable(job)
-        yield _foreign(job)
-        yield _wrapped_sums(job)
+        yield _counts(
+            "gscope_undecodable_payloads",
+            "Payloads of a function's protocol that are malformed or cut off.",
+            "function",
+            job.get("undecodable"),
+        )
+        yield _counts(
+            "gscope_foreign_payloads",
+            "Payloads that do not begin a message of a function's protocol.",
+            "function",
+            job.get("foreign"),
+        )
+        yield _counts(
+            "gscope_wrapped_sums",
+            "Sums of integers that left 64 bits.",
+            "query",
+            job.get("wrapped_sums"),
+        )
+        yield _counts(
+            "gscope_crowded_out_tuples",
+            "Tuples that a sampling operator left out for lack of groups.",
+            "query",
+            job.get("crowded_out"),
+        )
 
 
 def exposition(document: Document) -> str:
@@ -364,17 +397,6 @@ def _family(
     return made
 
 
-def _refused(remote: Mapping[str, Any]) -> CounterMetricFamily:
-    made = CounterMetricFamily(
-        "gscope_remote_refused",
-        "Connections and requests of other hosts that were refused.",
-        labels=("reason",),
-    )
-    for reason, number in remote.get("refused_total", {}).items():
-        made.add_metric((reason,), number)
-    return made
-
-
 def _by_reason(capture: Mapping[str, Any], name: str, meaning: str) -> CounterMetricFamily:
     made = CounterMetricFamily(f"gscope_{name}", meaning, labels=("interface", "reason"))
     for each in capture.get("interfaces", ()):
@@ -383,50 +405,21 @@ def _by_reason(capture: Mapping[str, Any], name: str, meaning: str) -> CounterMe
     return made
 
 
-def _interface_up(capture: Mapping[str, Any]) -> GaugeMetricFamily:
-    made = GaugeMetricFamily(
-        "gscope_interface_up", "Whether the link is up.", labels=("interface",)
-    )
-    for each in capture.get("interfaces", ()):
-        made.add_metric((each["name"],), each["state"] in ("up", "reading"))
+def _up(
+    objects: Iterable[Mapping[str, Any]], kind: str, meaning: str, states: Container[str]
+) -> GaugeMetricFamily:
+    """Return 1 for each object that is in one of ``states``, 0 for others."""
+    made = GaugeMetricFamily(f"gscope_{kind}_up", meaning, labels=(kind,))
+    for each in objects:
+        made.add_metric((each["name"],), each["state"] in states)
     return made
 
 
-def _input_up(capture: Mapping[str, Any]) -> GaugeMetricFamily:
-    made = GaugeMetricFamily(
-        "gscope_input_up", "Whether the input sends heartbeats.", labels=("input",)
-    )
-    for each in capture.get("inputs", ()):
-        made.add_metric((each["name"],), each["state"] == "up")
-    return made
-
-
-def _undecodable(job: Mapping[str, Any]) -> CounterMetricFamily:
-    made = CounterMetricFamily(
-        "gscope_undecodable_payloads",
-        "Payloads of a function's protocol that are malformed or cut off.",
-        labels=("function",),
-    )
-    for function, payloads in job.get("undecodable", {}).items():
-        made.add_metric((function,), payloads)
-    return made
-
-
-def _foreign(job: Mapping[str, Any]) -> CounterMetricFamily:
-    made = CounterMetricFamily(
-        "gscope_foreign_payloads",
-        "Payloads that do not begin a message of a function's protocol.",
-        labels=("function",),
-    )
-    for function, payloads in job.get("foreign", {}).items():
-        made.add_metric((function,), payloads)
-    return made
-
-
-def _wrapped_sums(job: Mapping[str, Any]) -> CounterMetricFamily:
-    made = CounterMetricFamily(
-        "gscope_wrapped_sums", "Sums of integers that left 64 bits.", labels=("query",)
-    )
-    for query, sums in job.get("wrapped_sums", {}).items():
-        made.add_metric((query,), sums)
+def _counts(
+    name: str, meaning: str, label: str, counts: Mapping[str, float] | None
+) -> CounterMetricFamily:
+    """Return counts that have one label; none if there are no counts."""
+    made = CounterMetricFamily(name, meaning, labels=(label,))
+    for value, count in (counts or {}).items():
+        made.add_metric((value,), count)
     return made

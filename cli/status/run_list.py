@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from gscope.cli.status.document import Document
 
 _DAY_NS = 86_400_000_000_000
-_LOSSES = ("dropped", "late", "shed", "unread")
+_MISSING = ("connecting", "failed", "refused", "absent")
+"""States of an input that sends nothing, see ``InputState``."""
+
+_LOSSES = ("dropped", "late", "unread")
 
 
 def run_list(documents: Sequence[Document]) -> Iterator[RenderableType]:
@@ -72,6 +75,11 @@ def problems(document: Document) -> Iterator[str]:
     for each in (document["capture"] or {"interfaces": ()})["interfaces"]:
         if each["state"] in ("down", "gone") or each["failure"]:
             yield f"{each['name']} {'failed' if each['failure'] else each['state']}"
+    inputs = (document["capture"] or {}).get("inputs", ())
+    yield from (f"{i['name']} {i['state']}" for i in inputs if i["state"] in _MISSING)
+    for kind, said in (("late", "late"), ("shed", "shed by inputs")):
+        if lost := sum(each[f"{kind}_tuples_total"] for each in inputs):
+            yield f"{count(lost)} tuples {said}"
     for loss in _LOSSES:
         lost = sum(each[f"{loss}_packets"] for each in document["loss"]["interfaces"])
         if lost:

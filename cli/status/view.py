@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from gscope.cli.render.accounting import tuple_equation
+from gscope.cli.rundir.records import resumption
 from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
 from gscope.cli.status.inputs_view import input_lines, input_table
 from gscope.cli.status.tables import StatusTable
@@ -73,9 +74,9 @@ def _run_lines(document: Document) -> Iterator[Text]:
     if not run["is_alive"]:
         yield Text("  it has ended; these are its last figures", "red")
         if run["is_live"]:
-            name = run["name"]
-            yield Text(f"  `gscope run --run {name}` with the same queries resumes it,")
-            yield Text(f"  `gscope stop --run {name}` discards what it has not answered")
+            again = resumption(run["name"], run["command"])
+            yield Text(f"  `{again}` with the same queries resumes it,")
+            yield Text(f"  `gscope stop --run {run['name']}` discards what it has not answered")
     for name, process in run["processes"].items():
         yield from _process_lines(name, process, document)
 
@@ -189,7 +190,7 @@ def _remote_line(remote: Mapping[str, Any]) -> str:
     number = remote["connections"]
     text += f"{count(number)} connection{'' if number == 1 else 's'}"
     if not remote["consumers"]:
-        text += ", no reader has registered yet"
+        text += ", no reader is registered"
     refused = [
         f"{count(times)} {reason.replace('_', ' ')}"
         for reason, times in sorted(remote["refused_total"].items())
@@ -252,6 +253,22 @@ def _waits_for(operator: Mapping[str, Any], interfaces: Sequence[str]) -> str:
     return ", ".join(held_by) or NOTHING
 
 
+def _load_line(capture: Mapping[str, Any]) -> Text:
+    """Return the line on a rate that follows the load and that was below 1."""
+    rate, least, reason = (capture[n] for n in ("load_rate", "least_load_rate", "load_reason"))
+    shed = sum(each["shed_packets"] for each in capture["interfaces"])
+    cause = f" because of {_REASONS[reason]}" if reason in _REASONS else ""
+    line = f"overload: rate {rate:.3g}{cause}; least rate {least:.3g}, {count(shed)} packets shed"
+    return Text(line, "yellow" if rate < 1 else "")
+
+
+_REASONS = {
+    "ring": "a ring that was more than half full",
+    "drops": "packets that the kernel dropped",
+    "log": "a stream log that was more than half full",
+}
+
+
 def _notes(document: Document) -> Iterator[Text]:
     """Yield lines on the log, heartbeats, steps, and all losses."""
     capture, job = document["capture"], document["job"]
@@ -262,6 +279,11 @@ def _notes(document: Document) -> Iterator[Text]:
             f"{count(log['waiting_messages'])} messages waiting"
         )
         yield Text(tuple_equation(log))
+        if (rate := capture.get("sample_rate", 1.0)) < 1:
+            shed = sum(each["shed_packets"] for each in capture["interfaces"])
+            yield Text(f"sampling: fixed rate {rate:g}, {count(shed)} packets shed")
+        if capture.get("least_load_rate", 1.0) < 1:
+            yield _load_line(capture)
         yield from input_lines(capture.get("inputs", ()))
         if (remote := capture.get("remote")) is not None:
             yield Text(_remote_line(remote))

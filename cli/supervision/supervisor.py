@@ -320,6 +320,7 @@ class Supervisor:
         self.outcome.undecodable = commit.undecodable
         self.outcome.wrapped_sums = commit.wrapped_sums
         self.outcome.foreign = commit.foreign
+        self.outcome.crowded_out = commit.crowded_out
         with self._delivering(answers):
             answers.on_commit(commit.step, commit.outputs, commit.bounds)
         self.reached("first rows delivered")

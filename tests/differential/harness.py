@@ -152,14 +152,14 @@ def compare(scenario: Scenario, session: SparkSession) -> Outcome:
     outcome = Outcome()
     packets, expected_late = scenario.traffic.decoded()
     reference = Reference(packets)
-    queries = [q for q in _accepted(scenario, outcome) if _is_small(reference, q)]
+    queries = [q for q in accepted_queries(scenario, outcome) if is_small(reference, q)]
     if not queries:
         return outcome
     try:
         compiled = compiled_set(queries, scenario.traffic)
         list(as_text(explain_compiled(compiled)))
         spark_texts(compiled.program)
-        answers, late = _answers(compiled.program, scenario, session)
+        answers, late = answers_of(compiled.program, scenario, session)
     except Exception as error:
         names = " ".join(q.name for q in queries)
         outcome.disagreements.append(Disagreement(names, f"{type(error).__name__}: {error}"))
@@ -175,10 +175,10 @@ def compare(scenario: Scenario, session: SparkSession) -> Outcome:
         outcome.joins += is_join(query)
         outcome.not_empty += bool(expected)
         found = answers[query.name]
-        if Counter(expected) != Counter(_plain_zeros(found)):
+        if Counter(expected) != Counter(plain_zeros(found)):
             outcome.disagreements.append(_different(query, expected, found))
         elif is_ordered(query):
-            if expected != _plain_zeros(found):
+            if expected != plain_zeros(found):
                 outcome.disagreements.append(
                     Disagreement(query.name, "out of order", _lines(expected), _lines(found))
                 )
@@ -194,19 +194,20 @@ def is_join(query: Query) -> bool:
     return isinstance(query, Select | Group) and isinstance(query.source, Join)
 
 
-def _is_small(reference: Reference, query: Query) -> bool:
+def is_small(reference: Reference, query: Query) -> bool:
     """Whether neither the query nor what it reads has many rows: joins of joins explode."""
     return all(len(reference.rows(one)) <= MAX_ROWS for one in closure(query))
 
 
-def compiled_set(queries: Sequence[Query], traffic: Traffic) -> Compiled:
+def compiled_set(queries: Sequence[Query], traffic: Traffic, *, samples: bool = False) -> Compiled:
     """The queries, compiled together."""
     text = "\n".join(query.text for query in queries)
     sets = {n: m for n, m in INTERFACE_SETS.items() if set(m) <= set(traffic.interfaces)}
-    return compile_queries([QueryText(text, SOURCE)], CompileContext(traffic.interfaces, sets))
+    context = CompileContext(traffic.interfaces, sets, samples=samples)
+    return compile_queries([QueryText(text, SOURCE)], context)
 
 
-def _accepted(scenario: Scenario, outcome: Outcome) -> list[Query]:
+def accepted_queries(scenario: Scenario, outcome: Outcome) -> list[Query]:
     """The queries that gscope takes; those it does not support are counted, other errors are findings."""
     try:
         compiled_set(scenario.queries, scenario.traffic)
@@ -233,7 +234,7 @@ def _accepted(scenario: Scenario, outcome: Outcome) -> list[Query]:
     return accepted
 
 
-def _answers(
+def answers_of(
     program: Program, scenario: Scenario, session: SparkSession
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
     """The rows of each result, and how many packets of each interface were late."""
@@ -301,13 +302,13 @@ def _clock(text: str) -> int:
     return int(text if text.lstrip("-").isdigit() else "".join(c for c in text if c.isdigit()))
 
 
-def _plain_zeros(rows: list[Row]) -> list[Row]:
+def plain_zeros(rows: list[Row]) -> list[Row]:
     """Negative zero equals zero."""
     return [tuple("0.0" if text == "-0.0" else text for text in row) for row in rows]
 
 
 def _different(query: Query, expected: list[Row], found: list[Row]) -> Disagreement:
-    found = _plain_zeros(found)
+    found = plain_zeros(found)
     missing, extra = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
     what = f"{missing.total()} rows are missing, {extra.total()} are wrong, of {len(expected)}"
     return Disagreement(query.name, what, _lines(missing.elements()), _lines(extra.elements()))

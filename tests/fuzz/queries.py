@@ -40,6 +40,7 @@ _WORDS = (
         "ON",
     ),
     *("MERGE", "SLACK 3", "DISTINCT", "CLOSING_WHEN", "OUTER_JOIN", "WITH", "DEFINE", "PARAM"),
+    *("SAMPLE BY srcIP", "SAMPLE BY", "NOT SAMPLED", "sampling 'tuples';", "min_rate 0.1;"),
     *("TCP", "UDP", "IP", "PKT", "ARP", "ICMP", "IPV6", "time", "timestamp", "time_ns", "len"),
     *("srcIP", "destIP", "srcPort", "destPort", "data", "vlan", "flags", "srcMAC", "inner.srcIP"),
     *("count(*)", "sum(len)", "avg(len)", "min(time)", "max(srcIP)", "count_distinct(srcIP)"),

@@ -27,16 +27,22 @@ from gscope.capture.log.consumers import Consumer
 from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
+from gscope.capture.shedding.settings import SheddingMode
+from gscope.capture.shedding.thresholds import initial_sampling
 from gscope.cli.delivery.answer_order import AnswerOrder
 from gscope.cli.delivery.rows_until_end import RowsUntilEnd
+from gscope.engine.shedding.epoch_thresholds import SampleThresholds
 from gscope.engine.sinks.columns import as_text, readable
 from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.moving_samples import moving_samples
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.plan.row_order import visible
+from gscope.queries.plan.sampling_hash import HashKey
+from gscope.queries.plan.scaling import with_rate
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     from gscope.capture.interface.summary import CaptureSummary
     from gscope.capture.lfta.columns import ColumnBatch
     from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.shedding.settings import SheddingSettings
     from gscope.engine.steps.steps import Step
     from gscope.engine.storage.commits import Output
     from gscope.queries.expressions.schema import Schema
@@ -69,6 +76,8 @@ class Variation:
         is_merged: whether batches that wait are merged, as in a live run whose job is away.
         interprets_plans: whether Spark interprets plans, as it does in a small replay, and does not
             compile them to Java code.
+        shedding: how packets are sampled; None to keep all.
+        keeps_rest: whether LFTAs that sample keep the packets that are not in the sample instead.
     """
 
     name: str
@@ -85,6 +94,8 @@ class Variation:
     seed: int = 1
     is_merged: bool = False
     interprets_plans: bool = False
+    shedding: SheddingSettings | None = None
+    keeps_rest: bool = False
 
 
 COMPILED = Variation("compiled")
@@ -171,13 +182,14 @@ def replayed(
         output_rows=variation.output_rows,
         block_bytes=variation.block_bytes,
         batch_rows=variation.batch_rows,
+        shedding=variation.shedding,
     )
     with _opened(folder, program, settings, is_merged=variation.is_merged) as log:
-        engines = _interpreters(program) if variation.is_interpreted else None
+        engines = _interpreters(program, variation) if variation.is_interpreted else None
         summary = replay_capture(program, settings, log, engines=engines)
     for interface in summary.interfaces:
         undecoded = sum(interface.malformed.values()) + sum(interface.unsupported.values())
-        counted = interface.accepted + interface.late + undecoded
+        counted = interface.accepted + interface.late + interface.shed + undecoded
         assert interface.received == counted + interface.unread
     return read_log(folder), summary
 
@@ -244,11 +256,21 @@ def rows_of(table: pa.Table, schema: Schema) -> list[Row]:
     return list(zip(*columns, strict=True))
 
 
-def _interpreters(program: Program) -> LftaEngineFactory:
+def _interpreters(program: Program, variation: Variation) -> LftaEngineFactory:
+    sampling = initial_sampling(program, variation.shedding)
+    interpreter = _OfTheRest if variation.keeps_rest else LftaInterpreter
+
     def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
-        return LftaInterpreter(program.lftas, interface, emit, groups=50)
+        return interpreter(program.lftas, interface, emit, groups=50, sampling=sampling)
 
     return make
+
+
+class _OfTheRest(LftaInterpreter):
+    """Keeps what a sample leaves out: with the sample, that is all packets."""
+
+    def is_kept(self, hashed: int, threshold: int) -> bool:
+        return not super().is_kept(hashed, threshold)
 
 
 class Job:
@@ -262,7 +284,8 @@ class Job:
         session: SparkSession,
         variation: Variation,
     ) -> None:
-        self._program = program
+        rate = 1.0 if variation.shedding is None else variation.shedding.rate
+        self._program = with_rate(program, rate)
         self._messages = messages
         self._log_folder = folder / "log"
         self._job_folder = folder / "job"
@@ -270,6 +293,7 @@ class Job:
         self._variation = variation
         self._random = random.Random(variation.seed)
         self._crashes_left = variation.crashes
+        self.trimmed = 0
 
     def run(self) -> None:
         """Run to the end, through all crashes."""
@@ -300,7 +324,7 @@ class Job:
         """From the last commit to the end (True) or to a crash (False)."""
         commits = CommitLog(self._job_folder)
         evaluator = Evaluator(self._session, self._program, self._log_folder, commits)
-        steps = Steps(self._program)
+        steps = Steps(self._program, samples=self._samples())
         done = commits.recover()
         self.on_recovered(done)
         if done:
@@ -319,7 +343,15 @@ class Job:
                 step, steps, evaluator, commits
             ):
                 return False
+        self.trimmed = steps.trimmed_tuples.total()
         return True
+
+    def _samples(self) -> SampleThresholds | None:
+        """What follows the load, which a test decides."""
+        shedding = self._variation.shedding
+        if shedding is None or shedding.mode is not SheddingMode.AUTO:
+            return None
+        return SampleThresholds(moving_samples(self._program)[0], HashKey.of_seed(shedding.seed))
 
     def _commit(self, step: Step, steps: Steps, evaluator: Evaluator, commits: CommitLog) -> bool:
         """Evaluate and commit a step as the job does; False where the job died on the way."""

@@ -26,7 +26,7 @@ _ROWS = """
 queries:
 queries/gsql: queries
 queries/expressions:
-queries/streams: queries/expressions
+queries/streams: queries queries/expressions
 queries/run_folder: queries
 queries/catalog/scalar: queries queries/expressions
 queries/catalog: queries/expressions queries/catalog/scalar
@@ -34,8 +34,9 @@ queries/catalog/aggregate: queries/expressions queries/catalog/scalar queries/ca
 queries/catalog/aggregates.py: queries/expressions queries/catalog/aggregate
 queries/catalog/running.py: queries/expressions queries/catalog/scalar queries/catalog/aggregate
     queries/catalog/aggregates.py
+queries/catalog/sampling: queries/expressions
 queries/catalog/user_functions: queries queries/expressions queries/catalog/scalar queries/catalog
-    queries/catalog/aggregates.py queries/catalog/running.py
+    queries/catalog/aggregates.py queries/catalog/running.py queries/catalog/sampling
 queries/catalog/ordering: queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/user_functions
 queries/library: queries queries/gsql
@@ -44,6 +45,7 @@ queries/plan: queries queries/gsql queries/expressions queries/run_folder querie
     queries/catalog queries/catalog/aggregate queries/catalog/user_functions queries/plan/windows
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan queries/plan/windows
+    queries/catalog/sampling
 queries/plan/rules: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/ordering queries/plan
 queries/plan/split: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
@@ -52,6 +54,7 @@ queries/plan/split: queries/gsql queries/expressions queries/catalog/scalar quer
 queries/analysis/typing: queries queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
     queries/catalog/user_functions queries/catalog/ordering queries/plan queries/plan/windows
+    queries/catalog/sampling
 queries/analysis/names: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/library queries/plan queries/plan/windows
     queries/analysis/typing
@@ -60,17 +63,21 @@ queries/analysis/windows: queries/gsql queries/expressions queries/catalog/scala
 queries/analysis/groups: queries queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
     queries/catalog/ordering queries/plan queries/plan/windows queries/analysis/typing
-    queries/analysis/names queries/analysis/windows
+    queries/analysis/names queries/analysis/windows queries/catalog/sampling
 queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
     queries/analysis/groups
+queries/analysis/sampling: queries/gsql queries/expressions queries/catalog
+    queries/catalog/aggregates.py queries/catalog/ordering queries/plan queries/plan/split
 queries/analysis: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/plan queries/plan/rules queries/plan/windows queries/analysis/typing
     queries/analysis/names queries/analysis/windows queries/analysis/groups queries/analysis/joins
+    queries/analysis/sampling
 queries/compile.py: queries/gsql queries/plan/windows queries/plan queries/plan/rules queries/plan/split
-    queries/analysis
+    queries/analysis/sampling queries/analysis
 capture/heartbeats:
-capture: capture/heartbeats
+capture/shedding:
+capture: capture/heartbeats capture/shedding
 capture/kernels:
 capture/kernels/native: capture/kernels
 capture/packet: capture/kernels
@@ -82,26 +89,27 @@ capture/sources/af_packet: capture/kernels capture/sources
 capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
 capture/sources/synthetic:
 capture/lfta: capture/kernels capture/kernels/native capture/packet capture/packet/dissector capture/sources
+    capture/shedding
 capture/lfta/codegen: capture/packet capture/lfta
 capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
-capture/lfta/runtime.py: capture/packet capture/sources capture/lfta
+capture/lfta/runtime.py: capture/packet capture/sources capture/shedding capture/lfta
     capture/lfta/cache.py
 capture/log: capture/heartbeats
-capture/remote: capture/heartbeats capture capture/log
+capture/log/remote: capture/heartbeats capture capture/log
 capture/saving: capture capture/kernels capture/sources capture/lfta
 capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
-    capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/saving
+    capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/saving capture/shedding
 capture/process: capture/heartbeats capture capture/confinement capture/lfta capture/log
-    capture/remote capture/saving capture/interface
+    capture/log/remote capture/saving capture/interface capture/shedding
 capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
     capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
-    capture/interface capture/process
-capture/relay: capture capture/log capture/remote capture/interface capture/process capture/live
-capture/daemon.py: capture/heartbeats capture capture/confinement capture/sources/files
-    capture/log capture/remote capture/saving capture/interface capture/process capture/replay
-    capture/live capture/relay
+    capture/interface capture/process capture/shedding
+capture/relay: capture capture/log capture/log/remote capture/interface capture/process capture/live
+capture/daemon.py: capture/heartbeats capture capture/confinement capture/sources/files capture/log
+    capture/log/remote capture/saving capture/interface capture/process capture/replay capture/live
+    capture/relay
 engine:
 engine/log_client:
 engine/watermarks:
@@ -110,20 +118,23 @@ engine/sinks:
 engine/storage: engine engine/sinks
 engine/running: engine engine/watermarks engine/functions
 engine/windows: engine/watermarks engine/running
+engine/sampling: engine/watermarks engine/running
 engine/operators: engine/watermarks engine/storage
-engine/steps: engine/watermarks engine/storage engine/operators
+engine/shedding: engine/watermarks engine/operators
+engine/steps: engine/watermarks engine/storage engine/operators engine/shedding
 engine/monitoring: engine engine/watermarks engine/storage engine/operators engine/steps
 engine/spark/sql: engine engine/watermarks engine/functions engine/storage engine/running
-    engine/operators
-engine/spark/staging: engine/watermarks engine/storage engine/operators engine/steps
+    engine/operators engine/sampling
+engine/spark/staging: engine/watermarks engine/storage engine/running engine/operators engine/steps
     engine/spark/sql
-engine/spark/tasks: engine engine/watermarks engine/functions engine/sinks engine/storage engine/running
-    engine/windows engine/operators engine/steps engine/spark/sql engine/spark/staging
+engine/spark/tasks: engine engine/watermarks engine/functions engine/sinks engine/storage
+    engine/running engine/windows engine/operators engine/steps engine/spark/sql
+    engine/spark/staging engine/sampling
 engine/spark/jvm: engine/monitoring engine/spark/tasks
 engine/spark: engine engine/watermarks engine/storage engine/operators engine/steps
     engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/jvm
-engine/job.py: engine engine/log_client engine/storage engine/steps engine/monitoring
-    engine/spark/sql engine/spark/jvm engine/spark
+engine/job.py: engine engine/log_client engine/storage engine/shedding engine/steps
+    engine/monitoring engine/spark/sql engine/spark/jvm engine/spark
 cli:
 cli/rundir:
 cli/config: cli/rundir
@@ -141,19 +152,19 @@ cli/main.py: cli/render
 
 _DOORS = """
 capture queries: queries queries/expressions queries/streams queries/run_folder
-    queries/catalog/scalar queries/catalog queries/catalog/aggregate
-    queries/catalog/user_functions queries/plan queries/plan/split
+    queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/user_functions
+    queries/plan queries/plan/split
 engine queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/plan queries/plan/windows
-    queries/analysis/typing
+    queries/analysis/typing queries/catalog/sampling
 cli queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows
     queries/plan queries/plan/explain queries/plan/split queries/analysis/typing
-    queries/analysis/names queries/compile.py
-cli capture: capture/heartbeats capture capture/remote capture/packet capture/confinement
-    capture/sources/af_packet capture/lfta capture/lfta/codegen
+    queries/analysis/names queries/compile.py queries/catalog/sampling
+cli capture: capture/heartbeats capture capture/log/remote capture/packet capture/confinement
+    capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
     engine/monitoring engine/spark/sql engine/spark
 """

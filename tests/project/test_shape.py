@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "cli": {"queries", "capture", "engine", "cli"},
 }
 HOMES = {
-    "numba": ("capture/kernels/jit.py",),
+    "numba": ("capture/kernels/jit.py", "engine/sampling/jit.py"),
     "llvmlite": (
         "capture/kernels/jit.py",
         "capture/kernels/intrinsics.py",

@@ -25,7 +25,10 @@ from gscope.cli.rundir.run_dir import RunDir
 
 came = []
 for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, lambda n, _frame: came.append(n))
+    if sys.argv[4] == "ignores" and number == signal.SIGINT:
+        signal.signal(number, signal.SIG_IGN)
+    else:
+        signal.signal(number, lambda n, _frame: came.append(n))
 with RunDir(Path(sys.argv[1]), sys.argv[2]) as run_dir:
     run_dir.file.change(state="running", is_live=True)
     print("up", flush=True)
@@ -78,6 +81,14 @@ def test_now_is_a_second_signal(
 ) -> None:
     start("flows", signals=2)
     assert stop(tmp_path, "--run", "flows", "--now") == 0
+    assert "2 signals" in capsys.readouterr().out
+
+
+def test_now_ends_a_run_that_ignores_interrupts_because_a_script_started_it(
+    tmp_path: Path, start: Callable[..., object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    start("flows", signals=2, how="ignores")
+    assert stop(tmp_path, "--run", "flows", "--now", "--timeout", "5s") == 0
     assert "2 signals" in capsys.readouterr().out
 
 

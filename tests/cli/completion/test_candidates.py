@@ -34,6 +34,7 @@ QUANTITIES = {
         "N",
         "SIZE",
         "BYTES",
+        "RATE",
         "X",
         "[ADDRESS:]PORT",
         "[NAME=]HOST:PORT",

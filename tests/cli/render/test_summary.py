@@ -69,6 +69,13 @@ def test_sums_that_leave_64_bits_are_counted_by_query() -> None:
     assert is_whole(outcome)
 
 
+def test_tuples_without_room_for_a_group_are_counted_by_query() -> None:
+    outcome = _outcome(_interface())
+    outcome.crowded_out = {"sample": 1203}
+    (line,) = list(summary_lines(outcome, {"sample": 1}))[1:]
+    assert line == "  1,203 tuples of sample left out: a supergroup had max_groups groups"
+
+
 def test_every_term_that_is_not_0_is_shown() -> None:
     odd = _interface(
         accepted=900, late=40, unread=30, malformed={"ip_truncated": 10, "link_truncated": 20}
@@ -90,6 +97,15 @@ def test_the_skew_that_counts_every_packet_is_named() -> None:
     assert "; --skew 11h accepts" in list(summary_lines(_outcome(*many), {}))[1]
     live = _interface(late=1, needed_skew_ns=0)
     assert "raise it with --skew" in list(summary_lines(_outcome(live), {"q": 1}))[1]
+
+
+def test_a_sample_is_reported_and_is_no_loss() -> None:
+    outcome = _outcome(_interface(accepted=100, shed=900), sample_rate=0.1)
+    assert list(summary_lines(outcome, {"q": 5})) == [
+        "gscope: 1,000 packets received = 100 accepted + 900 shed; 5 rows in 1.2 s",
+        "  answers are from a sample at the rate 0.1: 90.0% of the packets were shed",
+    ]
+    assert is_whole(outcome)
 
 
 def test_rows_that_come_late_are_loss() -> None:

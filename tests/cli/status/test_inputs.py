@@ -16,6 +16,7 @@ from gscope.capture.relay.input_status import InputStatus
 from gscope.cli.rundir.records import choose_run
 from gscope.cli.status.document import status_document
 from gscope.cli.status.prometheus import exposition
+from gscope.cli.status.run_list import problems
 from gscope.cli.status.view import status_view
 from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE
 
@@ -78,6 +79,21 @@ def document(work: Path) -> Any:
         other = {**fields, "name": "b", "state": "up", "reason": "", "is_awaited": False}
         path.write_text(json.dumps({**written, "interfaces": [], "inputs": [fields, other]}))
         return status_document(choose_run(work, None), time.time_ns())
+
+
+def test_the_list_of_runs_says_which_inputs_are_missing_and_what_they_lost(tmp_path: Path) -> None:
+    assert list(problems(document(tmp_path / "work"))) == ["a connecting", "6 tuples late"]
+
+
+def test_a_killed_relay_is_resumed_as_a_relay(tmp_path: Path) -> None:
+    with run_folder(tmp_path) as run_dir:
+        run_dir.file.change(command=("relay", "flows.gsql"), is_live=True)
+        run_dir.is_kept = True
+        name = run_dir.name
+    found = status_document(choose_run(tmp_path, name), time.time_ns())
+    text = io.StringIO()
+    Console(file=text, width=140).print(Group(*status_view(found)))
+    assert f"`gscope relay --run {name}` with the same queries resumes it" in text.getvalue()
 
 
 def test_inputs_take_the_place_of_interfaces(tmp_path: Path) -> None:

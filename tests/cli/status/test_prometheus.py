@@ -30,6 +30,7 @@ _NO_COUNTERS = {
 
 _BY_LABEL = {
     *("malformed_packets", "unsupported_packets", "undecodable", "foreign", "wrapped_sums"),
+    "crowded_out",
 }
 """Counters that are objects: one number for each reason, function or query."""
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from tests.cli.status.test_prometheus import document, samples
 
-from gscope.capture.remote.readers import Readers
+from gscope.capture.log.remote.readers import Readers
 from gscope.cli.status.prometheus import exposition
 from gscope.cli.status.view import status_view
 

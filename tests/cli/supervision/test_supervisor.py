@@ -155,8 +155,8 @@ def test_the_first_signal_ends_the_input_and_answers_are_completed(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.start(
-        'signal.signal(signal.SIGTERM, lambda *_: None)\nemit("listening")\nsignal.pause()\n'
-        + SUMMARY,
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
+        'emit("listening")\nsignal.sigwait({signal.SIGTERM})\n' + SUMMARY,
         ANSWERS,
     )
     monkeypatch.setattr(stage.answers, "begin", lambda: stage.supervisor.on_signal(signal.SIGINT))
@@ -172,8 +172,8 @@ def test_answers_that_lack_no_row_end_the_input_without_a_signal(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.start(
-        'signal.signal(signal.SIGTERM, lambda *_: None)\nemit("listening")\nsignal.pause()\n'
-        + SUMMARY,
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
+        'emit("listening")\nsignal.sigwait({signal.SIGTERM})\n' + SUMMARY,
         ANSWERS,
     )
     answers = stage.answers

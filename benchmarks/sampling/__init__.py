@@ -1,0 +1,1 @@
+"""What sampling costs and saves, and how good its answers are."""

@@ -1,0 +1,132 @@
+"""How a run samples packets, from the settings ``shedding.mode`` and ``shedding.rate``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
+from gscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from gscope.cli.config.effective import Config
+    from gscope.queries.plan.program import Program
+
+MODE, RATE = "shedding.mode", "shedding.rate"
+
+
+def imply_mode(values: dict[str, Any], origins: dict[str, str]) -> None:
+    """Let a rate that is given more directly than the mode turn sampling on.
+
+    So does ``--sample-rate`` where the file has ``mode: off``, and a rate without any mode.
+
+    Args:
+        values: the settings by attribute, in which the mode is replaced.
+        origins: where they come from, by key, in which that of the mode is replaced.
+    """
+    is_given = values["sample_rate"] is not None
+    if is_given and _directness(origins[RATE]) > _directness(origins[MODE]):
+        values["shedding_mode"] = SheddingMode.FIXED
+        origins[MODE] = origins[RATE]
+
+
+def _directness(origin: str) -> int:
+    if origin.startswith("--"):
+        return 3
+    if origin.startswith("$"):
+        return 2
+    return 0 if origin == "default" else 1
+
+
+def chosen_shedding(config: Config) -> SheddingSettings:
+    """Return whether a run samples, and at which rate; its seed is that of no run.
+
+    Raises:
+        UsageError: the mode needs a rate, and there is none; or it finds its own.
+    """
+    if config.shedding_mode is SheddingMode.OFF:
+        return SheddingSettings()
+    if config.shedding_mode is SheddingMode.AUTO:
+        _ensure_no_rate(config)
+        return SheddingSettings(config.shedding_mode, min_rate=config.min_sample_rate)
+    if config.sample_rate is None:
+        message = (
+            f"{config.origins[MODE]}: the mode {config.shedding_mode} needs a rate; add"
+            " --sample-rate, such as --sample-rate 0.1"
+        )
+        raise UsageError(message)
+    return SheddingSettings(config.shedding_mode, config.sample_rate)
+
+
+def _ensure_no_rate(config: Config) -> None:
+    rate, mode = config.origins[RATE], config.origins[MODE]
+    if config.sample_rate is not None and _directness(rate) >= _directness(mode):
+        message = (
+            f"{rate}: the mode auto finds its own rate; drop it, or use --shedding fixed. --min-rate"
+            " sets the least rate"
+        )
+        raise UsageError(message)
+
+
+def config_of_replay(config: Config) -> Config:
+    """Return the settings of a replay, which waits for its queries and is never overloaded.
+
+    Raises:
+        UsageError: a flag or the environment asks for a sample that follows the load.
+    """
+    if config.shedding_mode is not SheddingMode.AUTO:
+        return config
+    origin = config.origins[MODE]
+    if _directness(origin) > _directness("a file"):
+        message = (
+            f"{origin}: auto follows the load of a live capture, and a replay has none; use"
+            " --sample-rate to answer from a sample"
+        )
+        raise UsageError(message)
+    return replace(config, shedding_mode=SheddingMode.OFF, sample_rate=None)
+
+
+def config_of_reader(config: Config) -> Config:
+    """Return the settings of a run that reads the rows of other hosts: it samples nothing.
+
+    What the file says of sampling is meant for runs that capture.
+
+    Raises:
+        UsageError: a flag or the environment asks for a sample.
+    """
+    if config.shedding_mode is SheddingMode.OFF:
+        return config
+    origin = config.origins[MODE]
+    if _directness(origin) > _directness("a file"):
+        message = (
+            f"{origin}: packets are sampled where they are captured, and a run that reads other"
+            " hosts captures none"
+        )
+        raise UsageError(message)
+    return replace(config, shedding_mode=SheddingMode.OFF, sample_rate=None)
+
+
+def ensure_allowed(program: Program, shedding: SheddingSettings) -> None:
+    """Refuse a rate that is below the least one that a query of the program allows.
+
+    Raises:
+        UsageError: the rate is too low.
+    """
+    if shedding.mode is SheddingMode.AUTO:
+        from gscope.queries.plan.scaling import readers_of_rate
+
+        if readers := readers_of_rate(program):
+            message = (
+                f"{readers[0]} reads sample_rate, which with --shedding auto differs from epoch to"
+                " epoch and is not reported yet; drop the column, or use --sample-rate"
+            )
+            raise UsageError(message)
+        return
+    for component in program.sampling:
+        if shedding.is_on and shedding.rate < component.min_rate:
+            queries = ", ".join(node.query for node in component.nodes) or "a query"
+            message = (
+                f"the rate {shedding.rate:g} is below min_rate {component.min_rate:g} of {queries};"
+                f" choose at least --sample-rate {component.min_rate:g}"
+            )
+            raise UsageError(message)

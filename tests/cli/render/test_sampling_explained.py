@@ -1,0 +1,49 @@
+"""What ``gscope explain`` says about sampling."""
+
+from __future__ import annotations
+
+from gscope.cli.render.explain import as_text, explain_compiled
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
+
+FLOWS = (
+    "DEFINE { query_name 'flows'; min_rate 0.05; } SELECT tb, srcIP, destIP, count(*) AS cnt "
+    "FROM TCP GROUP BY time/60 AS tb, srcIP, destIP; "
+)
+
+
+def _section(text: str) -> list[str]:
+    compiled = compile_queries([QueryText(text, "query")], CompileContext(("main1",)))
+    lines = list(as_text(explain_compiled(compiled)))
+    start = lines.index("Sampling (with --sample-rate)")
+    return lines[start + 1 : lines.index("", start)]
+
+
+def test_the_scheme_its_reason_and_the_columns_are_shown() -> None:
+    most = "SELECT tb, srcIP, max(cnt) AS most FROM flows GROUP BY tb, srcIP"
+    assert _section(FLOWS + most) == [
+        "  LFTA flows keeps groups by srcIP",
+        "    so that groups of query are whole: packets chosen one by one would break query, max(cnt): "
+        "of estimated groups, only sums of their counts and sums are estimates",
+        "  flows: rows of the full answer",
+        "    compatible with srcIP, destIP",
+        "  query: rows of the full answer",
+        "    compatible with srcIP",
+        "  the rate is at least 0.05",
+    ]
+
+
+def test_estimates_and_what_is_not_sampled_are_shown() -> None:
+    total = (
+        "DEFINE { query_name 'a'; } SELECT tb, count(*) AS n, avg(len) AS mean FROM UDP "
+        "GROUP BY time/60 AS tb; "
+        "DEFINE { query_name 'b'; } SELECT tb, max(len) FROM TCP GROUP BY time/60 AS tb"
+    )
+    assert _section(total) == [
+        "  LFTA a keeps single packets",
+        "    no query groups or joins its packets by terms that an LFTA can hash",
+        "  a: estimates",
+        "    scaled: n",
+        "    estimated: mean",
+        "  b is not sampled",
+        "    b, max(len): a sample of a group's packets does not estimate it",
+    ]
