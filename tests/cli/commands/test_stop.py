@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUPERVISOR = """
-import signal, sys
+import signal, sys, time
 from pathlib import Path
 from gscope.cli.rundir.run_dir import RunDir
 
@@ -33,7 +33,7 @@ with RunDir(Path(sys.argv[1]), sys.argv[2]) as run_dir:
     run_dir.file.change(state="running", is_live=True)
     print("up", flush=True)
     while len(came) < int(sys.argv[3]):
-        signal.pause()
+        time.sleep(0.01)  # pause() would miss a signal that comes before it
     if sys.argv[4] == "fails":
         run_dir.is_kept = True
         run_dir.file.enter("failed", "the disk is full")
