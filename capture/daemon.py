@@ -9,7 +9,7 @@ consumer has acknowledged all of it. A live capture resumes in the log of an ear
 
 First it opens its sockets, or the captures that only root can read, and reads the key and the token
 with which it serves the log to other hosts. Then it drops the privileges
-that it no longer needs (see ``capture/confinement/confine.py``), before it starts another thread,
+that it no longer needs (see ``capture/process/confinement/confine.py``), before it starts another thread,
 looks at a byte of a packet or loads user code.
 
 The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless a capture needs it).
@@ -33,8 +33,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from gscope.capture.confinement.plan import Confinement
 from gscope.capture.heartbeats.demands import Demands
+from gscope.capture.process.confinement.plan import Confinement
 from gscope.capture.process.events import CaptureEvents
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import CaptureSettings
@@ -248,7 +248,7 @@ class Daemon:
 
     def _confine(self, read: Iterable[Path], *, has_internet: bool = False) -> None:
         """Drop privileges: all inputs that need them are open."""
-        from gscope.capture.confinement.confine import confine
+        from gscope.capture.process.confinement.confine import confine
 
         self._unconfined = confine(
             self._confinement,

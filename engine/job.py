@@ -18,12 +18,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.counts import Counts
 from gscope.engine.settings import JobSettings
 from gscope.engine.spark.jvm.class_data_archive import build_later, with_archive
 from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
+from gscope.engine.storage.counts import Counts
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 from gscope.queries.run_folder.layout import JOB_FOLDER, LOG_FOLDER, SOCKET_FILE
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from gscope.engine.log_client.inbox import Inbox
     from gscope.engine.monitoring.observer import JobObserver
     from gscope.engine.monitoring.step_progress import StepWatch
-    from gscope.engine.shedding.epoch_thresholds import SampleThresholds
     from gscope.engine.spark.evaluation import Evaluator
     from gscope.engine.steps.disk_budget import JobDiskBudget
+    from gscope.engine.steps.epoch_thresholds import SampleThresholds
     from gscope.engine.steps.steps import Step, Steps
     from gscope.engine.storage.commits import Commit, CommitLog
     from gscope.queries.plan.program import Program
@@ -280,7 +280,7 @@ class Job:
 
     def _samples(self, program: Program) -> SampleThresholds | None:
         """Return the thresholds that follow the load; None if the capture has none."""
-        from gscope.engine.shedding.epoch_thresholds import SampleThresholds
+        from gscope.engine.steps.epoch_thresholds import SampleThresholds
         from gscope.queries.plan.moving_samples import moving_samples
         from gscope.queries.plan.sampling_hash import HashKey
         from gscope.queries.run_folder.sample_seed import moving_seed

@@ -14,10 +14,10 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.confinement.privileges import capabilities, has_no_new_privileges
 from gscope.capture.interface.resume_state import caught_up
 from gscope.capture.interface.source_state import SourceState
 from gscope.capture.interface.summary import UNDECODED, added_by_reason, empty_summary
+from gscope.capture.process.confinement.privileges import capabilities, has_no_new_privileges
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
+from gscope.capture.process.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.cli.commands.input_options import requested_relay, with_inputs
 from gscope.cli.commands.option_groups import (
     named_interfaces,

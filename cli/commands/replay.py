@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
+from gscope.capture.process.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
     count_option,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gscope.capture.confinement.privileges import OF_SUPERVISORS, keep_only
+from gscope.capture.process.confinement.privileges import OF_SUPERVISORS, keep_only
 from gscope.capture.settings import SOURCES, TIMESTAMPS
 from gscope.cli.commands.input_options import requested_relay, with_inputs
 from gscope.cli.commands.misplaced import refuse_misplaced

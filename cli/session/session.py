@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
-    from gscope.capture.confinement.plan import Confinement
+    from gscope.capture.process.confinement.plan import Confinement
     from gscope.capture.settings import (
         InterfaceSettings,
         ListenerSettings,
@@ -272,7 +272,7 @@ class Session:
 
     def prepared(self, folder: Path, *further: str) -> Confinement:
         """Prepare the folder of a run, and further ones in it, for processes without privileges."""
-        from gscope.capture.confinement.prepare import prepare
+        from gscope.capture.process.confinement.prepare import prepare
         from gscope.queries.run_folder.layout import JOB_FOLDER
 
         try:
@@ -322,8 +322,8 @@ class Session:
         Raises:
             UsageError: that user may not read a watchlist.
         """
-        from gscope.capture.confinement.identity import chosen_identity
-        from gscope.capture.confinement.prepare import can_reach, may
+        from gscope.capture.process.confinement.identity import chosen_identity
+        from gscope.capture.process.confinement.prepare import can_reach, may
 
         identity = chosen_identity(self.config.user)
         if identity is None:

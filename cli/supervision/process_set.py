@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.confinement.plan import Confinement
-from gscope.capture.confinement.prepare import give_folder, let_pass, let_read
+from gscope.capture.process.confinement.plan import Confinement
+from gscope.capture.process.confinement.prepare import give_folder, let_pass, let_read
 from gscope.cli.config.capture_files import STDIN
 from gscope.cli.events import CAPTURE, JOB, PASSTHROUGH
 from gscope.cli.rundir.plain_path import forget, plain_path

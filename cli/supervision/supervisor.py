@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from gscope.capture.confinement.plan import Confinement
+    from gscope.capture.process.confinement.plan import Confinement
     from gscope.capture.settings import CaptureSettings
     from gscope.cli.delivery.delivery import Delivery
     from gscope.cli.delivery.stream_reader import Passthrough

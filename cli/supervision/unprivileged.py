@@ -11,8 +11,8 @@ import runpy
 import sys
 from pathlib import Path
 
-from gscope.capture.confinement.confine import confine
-from gscope.capture.confinement.plan import Confinement
+from gscope.capture.process.confinement.confine import confine
+from gscope.capture.process.confinement.plan import Confinement
 from gscope.errors import GscopeError
 from gscope.queries.run_folder.layout import CAPTURE_FOLDER, JOB_FOLDER
 from gscope.queries.streams.event_codec import EventWriter

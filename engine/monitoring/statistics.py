@@ -14,11 +14,11 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.counts import Counts
 from gscope.engine.monitoring.step_progress import CurrentStep
 from gscope.engine.operators.base import pending_input
 from gscope.engine.operators.window import WindowOperator
 from gscope.engine.steps.blocking_streams import held_by
+from gscope.engine.storage.counts import Counts
 from gscope.engine.watermarks.event_time import EventTimes
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot

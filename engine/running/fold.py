@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gscope.engine.counts import Counts
     from gscope.engine.running.accumulators import Accumulator
+    from gscope.engine.storage.counts import Counts
     from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.plan.program import RunningNode
 

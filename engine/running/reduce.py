@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gscope.engine.counts import Counts
 from gscope.engine.running.groups import number_groups
 from gscope.engine.running.halves import joined_halves
 from gscope.engine.running.spark_hash import spark_hash
+from gscope.engine.storage.counts import Counts
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType

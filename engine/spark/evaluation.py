@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from gscope.engine.counts import Counts
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.sql.attempt_counts import AttemptCounts
     from gscope.engine.steps.steps import Carry, Step
     from gscope.engine.storage.commits import CommitLog
+    from gscope.engine.storage.counts import Counts
     from gscope.engine.storage.parquet_files import State, WrittenFile
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gscope.engine.operators.base import Operator, Work
-    from gscope.engine.shedding.epoch_thresholds import SampleThresholds
+    from gscope.engine.steps.epoch_thresholds import SampleThresholds
     from gscope.engine.storage.commits import Output
     from gscope.engine.storage.parquet_files import State
     from gscope.engine.watermarks.bounds import Bound

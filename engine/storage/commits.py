@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.counts import Counts
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State, WrittenFile
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason

@@ -31,9 +31,9 @@ from gscope.capture.shedding.settings import SheddingMode
 from gscope.capture.shedding.thresholds import initial_sampling
 from gscope.cli.delivery.answer_order import AnswerOrder
 from gscope.cli.delivery.rows_until_end import RowsUntilEnd
-from gscope.engine.shedding.epoch_thresholds import SampleThresholds
 from gscope.engine.sinks.columns import as_text, readable
 from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.steps.epoch_thresholds import SampleThresholds
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output

@@ -17,7 +17,7 @@ from tests.capture.replay.test_replay_capture import write_pcap
 from tests.capture.sources.af_packet.network import DEVICE, SENDER, own_network, run_ip, send
 from tests.support.gscope_command import command, descendants, run
 
-from gscope.capture.confinement.privileges import capabilities
+from gscope.capture.process.confinement.privileges import capabilities
 from gscope.capture.sources.af_packet.source import AfPacketSource
 
 if TYPE_CHECKING:

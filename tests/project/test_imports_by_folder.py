@@ -82,9 +82,9 @@ capture/kernels:
 capture/kernels/native: capture/kernels
 capture/packet: capture/kernels
 capture/packet/dissector: capture/packet
-capture/confinement:
+capture/process/confinement:
 capture/sources: capture/kernels
-capture/sources/files: capture/kernels capture/packet capture/confinement capture/sources
+capture/sources/files: capture/kernels capture/packet capture/process/confinement capture/sources
 capture/sources/af_packet: capture/kernels capture/sources
 capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
 capture/sources/synthetic:
@@ -99,7 +99,7 @@ capture/log/remote: capture/heartbeats capture capture/log
 capture/saving: capture capture/kernels capture/sources capture/lfta
 capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
     capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/saving capture/shedding
-capture/process: capture/heartbeats capture capture/confinement capture/lfta capture/log
+capture/process: capture/heartbeats capture capture/process/confinement capture/lfta capture/log
     capture/log/remote capture/saving capture/interface capture/shedding
 capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
     capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
@@ -107,7 +107,7 @@ capture/live: capture/heartbeats capture capture/sources capture/sources/af_pack
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
     capture/interface capture/process capture/shedding
 capture/relay: capture capture/log capture/log/remote capture/interface capture/process capture/live
-capture/daemon.py: capture/heartbeats capture capture/confinement capture/sources/files capture/log
+capture/daemon.py: capture/heartbeats capture capture/process/confinement capture/sources/files capture/log
     capture/log/remote capture/saving capture/interface capture/process capture/replay capture/live
     capture/relay
 engine:
@@ -115,25 +115,24 @@ engine/log_client:
 engine/watermarks:
 engine/functions:
 engine/sinks:
-engine/storage: engine engine/sinks
-engine/running: engine engine/watermarks engine/functions
+engine/storage: engine/sinks
+engine/running: engine/watermarks engine/functions engine/storage
 engine/windows: engine/watermarks engine/running
 engine/sampling: engine/watermarks engine/running
 engine/operators: engine/watermarks engine/storage
-engine/shedding: engine/watermarks engine/operators
-engine/steps: engine/watermarks engine/storage engine/operators engine/shedding
-engine/monitoring: engine engine/watermarks engine/storage engine/operators engine/steps
-engine/spark/sql: engine engine/watermarks engine/functions engine/storage engine/running
+engine/steps: engine/watermarks engine/storage engine/operators
+engine/monitoring: engine/watermarks engine/storage engine/operators engine/steps
+engine/spark/sql: engine/watermarks engine/functions engine/storage engine/running
     engine/operators engine/sampling
 engine/spark/staging: engine/watermarks engine/storage engine/running engine/operators engine/steps
     engine/spark/sql
-engine/spark/tasks: engine engine/watermarks engine/functions engine/sinks engine/storage
+engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage
     engine/running engine/windows engine/operators engine/steps engine/spark/sql
     engine/spark/staging engine/sampling
 engine/spark/jvm: engine/monitoring engine/spark/tasks
-engine/spark: engine engine/watermarks engine/storage engine/operators engine/steps
+engine/spark: engine/watermarks engine/storage engine/operators engine/steps
     engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/jvm
-engine/job.py: engine engine/log_client engine/storage engine/shedding engine/steps
+engine/job.py: engine engine/log_client engine/storage engine/steps
     engine/monitoring engine/spark/sql engine/spark/jvm engine/spark
 cli:
 cli/rundir:
@@ -163,7 +162,7 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows
     queries/plan queries/plan/explain queries/plan/split queries/analysis/typing
     queries/analysis/names queries/compile.py queries/catalog/sampling
-cli capture: capture/heartbeats capture capture/log/remote capture/packet capture/confinement
+cli capture: capture/heartbeats capture capture/log/remote capture/packet capture/process/confinement
     capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
     engine/monitoring engine/spark/sql engine/spark

@@ -9,9 +9,9 @@ import os
 import sys
 from pathlib import Path
 
-from gscope.capture.confinement.confine import program_folders
-from gscope.capture.confinement.identity import Identity
-from gscope.capture.confinement.view import make_reachable, unreachable
+from gscope.capture.process.confinement.confine import program_folders
+from gscope.capture.process.confinement.identity import Identity
+from gscope.capture.process.confinement.view import make_reachable, unreachable
 
 
 def main() -> None:

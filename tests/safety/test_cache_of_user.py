@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.support.requirements import needs_root
 
-from gscope.capture.confinement.identity import Identity, acting_as
-from gscope.capture.confinement.prepare import prepare
+from gscope.capture.process.confinement.identity import Identity, acting_as
+from gscope.capture.process.confinement.prepare import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from tests.live.test_run import udp
 from tests.support.gscope_command import command, descendants, is_alive, run, status, wait_for
 from tests.support.requirements import needs_landlock, needs_root
 
-from gscope.capture.confinement.landlock import landlock_version
+from gscope.capture.process.confinement.landlock import landlock_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -220,8 +220,8 @@ def test_a_user_that_is_not_there_is_one_sentence(capture: Path) -> None:
 INSIDE = """
 import json, os, socket, subprocess, sys
 from pathlib import Path
-from gscope.capture.confinement.confine import confine
-from gscope.capture.confinement.prepare import prepare
+from gscope.capture.process.confinement.confine import confine
+from gscope.capture.process.confinement.prepare import prepare
 run_dir, secret, outside = map(Path, sys.argv[1:4])
 confinement = prepare(run_dir, ("log",), None, is_sandboxed=True)
 missing = confine(
@@ -300,7 +300,7 @@ def test_what_a_confined_process_can_do(open_folder: Path) -> None:
 
 ABSENT = """
 import errno, os
-from gscope.capture.confinement import confine as module, landlock, seccomp
+from gscope.capture.process.confinement import confine as module, landlock, seccomp
 def refused(*_, **__):
     raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
 landlock.system_call = refused

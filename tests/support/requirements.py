@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from gscope.capture.confinement.landlock import landlock_version
+from gscope.capture.process.confinement.landlock import landlock_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

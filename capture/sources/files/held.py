@@ -13,12 +13,12 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gscope.capture.confinement.identity import acting_as
+from gscope.capture.process.confinement.identity import acting_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gscope.capture.confinement.identity import Identity
+    from gscope.capture.process.confinement.identity import Identity
 
 _READERS = 2
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 
-from gscope.engine.counts import Counts
 from gscope.engine.functions.base import Outcome
+from gscope.engine.storage.counts import Counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.pandas.functions import arrow_udf
 
-from gscope.engine.counts import Counts
 from gscope.engine.running.halves import joined_halves
 from gscope.engine.spark.sql.attempt_counts import AttemptCounts, count_in_task
 from gscope.engine.spark.sql.expressions import SPARK_TYPES
 from gscope.engine.spark.sql.udf import ARROW_TYPES, from_spark, to_spark
+from gscope.engine.storage.counts import Counts
 from gscope.queries.catalog.aggregate.estimates import estimate, sketch_entry
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import AGGREGATES

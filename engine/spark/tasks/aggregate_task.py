@@ -37,7 +37,7 @@ from gscope.queries.plan.whole_input import is_global
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.engine.counts import Counts
+    from gscope.engine.storage.counts import Counts
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Aggregate, AggregationNode
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gscope.engine.counts import Counts
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
 from gscope.engine.running.vectors import arrow_type
@@ -23,6 +22,7 @@ from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, run_attempts
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, State, accept
 from gscope.errors import EngineError
 from gscope.queries.catalog.running import DISTINCT_VALUES

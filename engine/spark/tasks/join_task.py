@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gscope.engine.counts import Counts
+    from gscope.engine.storage.counts import Counts
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import JoinNode
 

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gscope.engine.counts import Counts
 from gscope.engine.running.groups import number_groups
 from gscope.engine.sampling.fold import fold_parts, windows_of
 from gscope.engine.sampling.random_numbers import key_hashes
@@ -33,6 +32,7 @@ from gscope.engine.spark.sql.inputs import Sources, portions
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.fold_task import FoldResult
 from gscope.engine.spark.tasks.task import part_name, run_attempts
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, State, accept
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.errors import EngineError

@@ -14,7 +14,7 @@ from gscope.engine.spark.tasks.task import read_files
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.engine.counts import Counts
+    from gscope.engine.storage.counts import Counts
     from gscope.queries.plan.program import SelectionNode
 
 

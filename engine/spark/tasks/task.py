@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from gscope.engine.counts import Counts
 from gscope.engine.running.vectors import arrow_type
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter
 from gscope.queries.expressions.types import GsqlType
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.counts import Counts
 from gscope.engine.spark.sql.interval_join import home_of
 from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
 from gscope.engine.spark.tasks.columns import is_computable
@@ -20,6 +19,7 @@ from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, run_tasks
 from gscope.engine.spark.tasks.top_task import TopTask
 from gscope.engine.storage.commits import Output
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import accept
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight

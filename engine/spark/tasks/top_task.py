@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.engine.counts import Counts
 from gscope.engine.sinks.row_order import first_rows
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of
 from gscope.engine.spark.tasks.task import read_files
+from gscope.engine.storage.counts import Counts
 from gscope.queries.plan.row_order import sort_keys
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gscope.engine.counts import Counts
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.aggregate_task import (
@@ -22,6 +21,7 @@ from gscope.engine.spark.tasks.aggregate_task import (
     merged_groups,
 )
 from gscope.engine.spark.tasks.columns import TaskRows
+from gscope.engine.storage.counts import Counts
 from gscope.engine.windows.counted import Counted
 from gscope.engine.windows.layout import Layout, Numbers
 from gscope.queries.expressions.expressions import Column

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from gscope.engine.counts import Counts
 from gscope.engine.spark.sql import aggregation, slices
 from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
@@ -27,6 +26,7 @@ from gscope.engine.spark.tasks.window_answers import (
     stored_type,
     window_schema,
 )
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, State, WrittenFile
 from gscope.engine.windows.assembly import Assembly
 from gscope.engine.windows.pieces import NUMBER

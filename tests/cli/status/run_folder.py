@@ -16,10 +16,10 @@ from gscope.capture.process.statistics import CaptureStatistics
 from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.cli.rundir.run_dir import RunDir
-from gscope.engine.counts import Counts
 from gscope.engine.monitoring.observer import JobObserver
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Commit, Output
+from gscope.engine.storage.counts import Counts
 from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE
 
 if TYPE_CHECKING:

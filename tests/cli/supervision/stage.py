@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from gscope.capture.confinement.plan import Confinement
+from gscope.capture.process.confinement.plan import Confinement
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.cli.events import CAPTURE, JOB
 from gscope.cli.rundir.record_file import RunFile

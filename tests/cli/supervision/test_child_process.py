@@ -68,7 +68,7 @@ def test_asking_for_counters_does_not_end_it(folder: Path) -> None:
 def test_it_has_no_capability_whatever_the_supervisor_has(folder: Path) -> None:
     child = Child(
         folder,
-        "import sys\nfrom gscope.capture.confinement.privileges import capabilities\n"
+        "import sys\nfrom gscope.capture.process.confinement.privileges import capabilities\n"
         "print(sys.argv[1:], set(capabilities().values()), file=sys.stderr)\n",
     )
     assert child.wait() == 0

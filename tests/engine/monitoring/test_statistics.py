@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tests.engine.operators.windowed import windowed
 from tests.engine.steps.watched_steps import SECOND, batch, heartbeat, steps, stream_of
 
-from gscope.engine.counts import Counts
 from gscope.engine.monitoring.observer import JobObserver
 from gscope.engine.monitoring.step_progress import CurrentStep, StepWatch
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import Commit, Output
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State
 from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.plan.windows.window import SlidingWindow

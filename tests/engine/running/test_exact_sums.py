@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gscope.engine.counts import Counts
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import part_of, reduce_epochs
 from gscope.engine.spark.sql import running
+from gscope.engine.storage.counts import Counts
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import RunningNode
 

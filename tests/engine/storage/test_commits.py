@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gscope.engine.counts import Counts
 from gscope.engine.storage.commits import (
     Commit,
     CommitLog,
@@ -12,6 +11,7 @@ from gscope.engine.storage.commits import (
     batch_to_json,
     state_from_json,
 )
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State, WrittenFile
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Extent

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import TaskContext, cloudpickle
 
-from gscope.engine.counts import Counts
 from gscope.engine.spark.jvm.class_data_archive import with_archive
 from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
@@ -19,6 +18,7 @@ from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 from gscope.engine.spark.sql.attempt_counts import AttemptCounts
 from gscope.engine.spark.tasks.task import FileTask, run_tasks
+from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, WrittenFile, accept
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Extent

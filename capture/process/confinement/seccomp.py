@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 
-from gscope.capture.confinement.kernel_calls import process_control
+from gscope.capture.process.confinement.kernel_calls import process_control
 
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000

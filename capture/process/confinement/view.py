@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.capture.confinement.identity import acting_as
-from gscope.capture.confinement.kernel_calls import (
+from gscope.capture.process.confinement.identity import acting_as
+from gscope.capture.process.confinement.kernel_calls import (
     MS_BIND,
     MS_NODEV,
     MS_NOSUID,
@@ -25,7 +25,7 @@ from gscope.capture.confinement.kernel_calls import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.capture.confinement.identity import Identity
+    from gscope.capture.process.confinement.identity import Identity
 
 
 def unreachable(paths: Iterable[Path], identity: Identity) -> dict[Path, list[Path]]:

@@ -7,8 +7,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from gscope.engine.shedding.epoch_thresholds import SampleThresholds, joined_ranges
 from gscope.engine.spark.staging.trimming import hashes
+from gscope.engine.steps.epoch_thresholds import SampleThresholds, joined_ranges
 from gscope.engine.watermarks.trim import ThresholdRange
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Literal, PacketField

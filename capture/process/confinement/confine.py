@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gscope
-from gscope.capture.confinement import seccomp
-from gscope.capture.confinement.identity import Identity, become
-from gscope.capture.confinement.kernel_calls import stay_dumpable
-from gscope.capture.confinement.landlock import (
+from gscope.capture.process.confinement import seccomp
+from gscope.capture.process.confinement.identity import Identity, become
+from gscope.capture.process.confinement.kernel_calls import stay_dumpable
+from gscope.capture.process.confinement.landlock import (
     READ,
     WRITE,
     Access,
@@ -25,8 +25,8 @@ from gscope.capture.confinement.landlock import (
     landlock_version,
     restrict,
 )
-from gscope.capture.confinement.privileges import drop_bounding_set, drop_privileges
-from gscope.capture.confinement.view import make_reachable, unreachable
+from gscope.capture.process.confinement.privileges import drop_bounding_set, drop_privileges
+from gscope.capture.process.confinement.view import make_reachable, unreachable
 from gscope.errors import CaptureError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import TEMPORARY_FOLDER
@@ -35,7 +35,7 @@ from gscope.queries.user_cache import cache_folder
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.capture.confinement.plan import Confinement
+    from gscope.capture.process.confinement.plan import Confinement
 
 OLDEST_LANDLOCK = 2
 """Oldest supported version of Landlock: version 1 forbids renames from folder to folder."""

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from gscope.capture.confinement.identity import Identity
+from gscope.capture.process.confinement.identity import Identity
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import CONFINEMENT_FILE

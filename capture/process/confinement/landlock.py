@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 from typing import TYPE_CHECKING
 
-from gscope.capture.confinement.kernel_calls import system_call
+from gscope.capture.process.confinement.kernel_calls import system_call
 
 if TYPE_CHECKING:
     from pathlib import Path

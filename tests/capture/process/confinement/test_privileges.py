@@ -10,12 +10,12 @@ import sys
 import pytest
 from tests.support.requirements import needs_root
 
-from gscope.capture.confinement.privileges import capabilities
+from gscope.capture.process.confinement.privileges import capabilities
 
 SCRIPT = """
 import json, socket, threading
 from pathlib import Path
-from gscope.capture.confinement.privileges import capabilities, drop_privileges
+from gscope.capture.process.confinement.privileges import capabilities, drop_privileges
 drop_privileges()
 thread = threading.Thread(target=lambda: sets.update(capabilities()))
 sets = {}
@@ -54,7 +54,7 @@ def test_what_runs_before_they_are_given_up_loads_no_library_with_threads() -> N
     """A thread keeps the capabilities it was started with, and pyarrow starts one when it is loaded."""
     program = (
         "import sys, gscope.capture.daemon, gscope.capture.live.resume, gscope.capture.live.devices,"
-        " gscope.capture.process.thread_watchdog, gscope.capture.confinement.privileges;"
+        " gscope.capture.process.thread_watchdog, gscope.capture.process.confinement.privileges;"
         "print('pyarrow' in sys.modules)"
     )
     done = subprocess.run(

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.capture.confinement.identity import chosen_identity
-from gscope.capture.confinement.plan import Confinement
+from gscope.capture.process.confinement.identity import chosen_identity
+from gscope.capture.process.confinement.plan import Confinement
 from gscope.queries.ownership import fault_of_folder
 from gscope.queries.run_folder.layout import CAPTURE_FOLDER, CONFINEMENT_FILE, TEMPORARY_FOLDER
 from gscope.queries.user_cache import cache_folder
@@ -17,7 +17,7 @@ from gscope.queries.user_cache import cache_folder
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.capture.confinement.identity import Identity
+    from gscope.capture.process.confinement.identity import Identity
 
 _SYSTEM_CACHE = Path("/var/cache/gscope")
 
