@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class FlightErrors:
+class FlightErrors(ABC):
     """Context that turns errors of Flight into ``StreamError``."""
 
     def __enter__(self) -> None:
@@ -30,13 +31,13 @@ class FlightErrors:
         if isinstance(error, pa.ArrowException | OSError):
             raise DisconnectedError(self.silence(error)) from error
 
+    @abstractmethod
     def refusal(self, error: BaseException) -> str:
         """Return what to report if the server refused."""
-        raise NotImplementedError
 
+    @abstractmethod
     def silence(self, error: BaseException) -> str:
         """Return what to report if the server does not answer."""
-        raise NotImplementedError
 
 
 def sentence_of(error: BaseException) -> str:
