@@ -49,7 +49,7 @@ class LftaInterpreter:
         emit: receives finished batches.
         groups: limit of groups of each LFTA; beyond it a group chosen at random is evicted.
         seed: seed of that choice.
-        sampling: what LFTAs that sample keep packets by; None to keep all packets.
+        sampling: which packets sampling LFTAs keep; None to keep all packets.
     """
 
     def __init__(

@@ -123,7 +123,7 @@ class PacketAddresses(NamedTuple):
 
 
 class SamplingRule(NamedTuple):
-    """What a kernel that samples keeps packets by. Owner: the runtime.
+    """The rule by which a sampling kernel keeps packets. Owner: the runtime.
 
     They are words of ``SamplingState``, which ``run`` reads again for each batch.
 

@@ -127,7 +127,7 @@ class LftaRuntime:
         kernel: the compiled LFTAs.
         emit: receives finished batches, on the calling thread.
         marked: takes the packets that the kernel marks; None for a kernel that marks none.
-        sampling: what LFTAs that sample keep packets by; None to keep all packets.
+        sampling: which packets sampling LFTAs keep; None to keep all packets.
     """
 
     def __init__(

@@ -120,7 +120,7 @@ class WaitForRoom(Budget):
 
 @dataclass(frozen=True)
 class _Limits(Budget):
-    """What input that does not wait for the log is measured by.
+    """The limits for input that does not wait for the log.
 
     Attributes:
         limit_bytes: of all segments together.
@@ -134,7 +134,7 @@ class _Limits(Budget):
 
     @property
     def small_bytes(self) -> int:
-        """So much that of those that are not small a quarter of the batches uses all the bytes."""
+        """Size below which a batch is small: a quarter of the batches, of this size, fills it."""
         return min(MAX_SMALL_BATCH_BYTES, 4 * self.limit_bytes // self.limit_batches)
 
     def _is_within(self, size_bytes: int, usage: Usage) -> bool:
@@ -149,8 +149,8 @@ class _Limits(Budget):
 class ShedOldest(_Limits):
     """For input that cannot wait: whole batches are shed, the oldest first, until there is room.
 
-    What is being read is spared. Where all else is shed and there is still no room, the new rows
-    are.
+    Batches that are being read are kept. If there is still no room once all others are shed, the
+    new rows are shed.
     """
 
     is_lossy = True

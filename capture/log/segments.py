@@ -163,7 +163,7 @@ class SegmentFolder:
             return None
 
     def remove(self, names: Iterable[str]) -> None:
-        """Remove segments; one that is gone already is no error.
+        """Remove segments; one that is already gone is not an error.
 
         Raises:
             StreamError: cannot be removed.

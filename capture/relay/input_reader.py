@@ -44,7 +44,7 @@ ENDED_S = 1.0
 MOST_PROMISES = 1000
 
 MOST_LETTERS = 1000
-"""Length of the reason why an input is not connected, which may repeat what the input has sent."""
+"""Limit of the length of a reported reason, which may quote what the input has sent."""
 
 ADMITTED_BYTES = 256 << 20
 """Size of a batch that is received even if the shelf has less room."""
@@ -123,7 +123,7 @@ class InputReader:
             log.deregister()
 
     def reconnect(self) -> None:
-        """Give the present connection up: nothing, or not all, has come over it for too long."""
+        """Give up the current connection, over which too little has come for too long."""
         self._is_given_up = True
         if self._subscription is not None:
             self._subscription.cancel()
@@ -173,7 +173,7 @@ class InputReader:
         with self._acknowledger.sending(log, described.log):
             self._subscription = log.subscribe(cursors)
             if self._is_stopped.is_set() or self._is_given_up:
-                # That may have come before there was anything to cancel.
+                # The request to stop may have come before there was a subscription to cancel.
                 return False
             for messages in self._subscription:
                 has_received = True
@@ -367,7 +367,7 @@ class _Acknowledger:
                     self._log = None
                 self._changed.notify_all()
             if is_lost and is_current:
-                # Messages may go on coming over a connection that has lost only this.
+                # Messages may keep arriving over a connection that has lost only acknowledgements.
                 self._on_lost()
 
 

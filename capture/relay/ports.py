@@ -95,7 +95,7 @@ class Port:
         return self.has_ended or self.is_left
 
     def add_counts(self, other: Port) -> None:
-        """Count what ``other`` has counted, too."""
+        """Add the counts of ``other``."""
         self.rows_total += other.rows_total
         self.late_tuples_total += other.late_tuples_total
         self.shed_tuples_total += other.shed_tuples_total

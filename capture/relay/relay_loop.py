@@ -148,9 +148,9 @@ class RelayLoop:
             on_turn()
 
     def _leave(self, on_turn: Callable[[], None]) -> None:
-        """Let connected inputs forget the relay: its name will not be used again.
+        """Deregister from connected inputs: the name of the relay will not be used again.
 
-        They would keep rows for it, as they do for a relay whose user has named it.
+        Otherwise they would keep rows for it, as they do for a relay that the user has named.
         """
         leaving = [
             threading.Thread(target=reader.deregister, name=f"leave {name}", daemon=True)

@@ -21,7 +21,7 @@ class GroupKeys:
     numbered again with each column, so that no number of combinations overflows.
 
     Args:
-        table: the rows, a column for each key. The column ``""`` is no key, so that there can be
+        table: the rows, a column for each key. The column ``""`` is not a key, so that there can be
             a row without keys.
     """
 

@@ -97,7 +97,7 @@ def next_rate(
         state: the state after the last signals.
         signals: the signals now.
         now_ns: the time now, by a clock that is never stepped.
-        epoch: number of the epoch that packets of now belong to; it rises.
+        epoch: number of the epoch of current packets; it rises.
         min_rate: the least rate.
     """
     begins = state.epoch is not None and epoch > state.epoch
@@ -135,7 +135,7 @@ def _overload(state: RateState, signals: LoadSignals) -> LoadReason:
 
 
 def _is_ring_due(state: RateState, signals: LoadSignals, now_ns: int) -> bool:
-    """Return whether a ring that is too full, or that overflowed, lets the rate fall now."""
+    """Return whether the rate falls now, for a ring that is too full or has overflowed."""
     if state.fell_ns is None:
         return True
     if now_ns - state.fell_ns < FALL_INTERVAL_NS:

@@ -99,7 +99,7 @@ class LoadControl:
         return begin_moving(components, earlier, FULL_THRESHOLD, set_threshold)
 
     def borders(self) -> list[Callable[[int], int]]:
-        """Return, for each component, what finds the time at which its next epoch begins."""
+        """Return, for each component, a function that finds when its next epoch begins."""
         return [partial(next_border, clocks_of(sample)) for sample in self.samples]
 
     def is_due(self, interface: str, now_ns: int) -> bool:

@@ -27,9 +27,9 @@ class _Component:
 
     Attributes:
         lftas: its LFTAs that sample.
-        threshold: what packets are tested by now.
+        threshold: the threshold of current packets.
         schedule: what heartbeats report.
-        rising: the threshold that is to be taken over, and the time of packets from which on.
+        rising: the threshold to take over, and the packet time from which it holds; None for none.
     """
 
     lftas: tuple[str, ...]
@@ -70,7 +70,7 @@ class MovingThresholds:
         return len(self._components) - 1
 
     def threshold(self, component: int) -> int:
-        """Return the threshold that packets of now, or of the next epoch, are to be tested by."""
+        """Return the threshold of current packets, or of the next epoch if it will rise."""
         held = self._components[component]
         return held.threshold if held.rising is None else held.rising[0]
 

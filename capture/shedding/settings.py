@@ -31,15 +31,15 @@ class SheddingSettings:
     """How a capture samples.
 
     The program says what each LFTA keeps; these settings say how much, and which. They may change
-    without the program, and answers of one program by the same settings are the same.
+    while the program stays the same; equal programs and settings give equal answers.
 
     Attributes:
         mode: when packets are left out.
         rate: share of groups, or of packets, that is kept, above 0 and at most 1; with AUTO 1, with
             which it begins.
         min_rate: the least rate of AUTO.
-        seed: seed of the hash that chooses them. It is secret: who knows it can choose flows that
-            are never in the sample.
+        seed: seed of the hash that chooses them. It is secret: a sender who knows it can choose
+            flows that are never in the sample.
 
     Raises:
         UsageError: the rate or the seed is invalid.
@@ -55,9 +55,7 @@ class SheddingSettings:
             message = f"invalid rate: expected above 0 and at most 1, got {self.rate!r}"
             raise UsageError(message)
         if self.rate < 1 and self.mode is not SheddingMode.FIXED:
-            message = (
-                f"invalid rate {self.rate!r}: without sampling at a fixed rate, packets are kept"
-            )
+            message = f"invalid rate {self.rate!r}: only the mode fixed has a rate below 1"
             raise UsageError(message)
         if not 0 < self.min_rate <= 1:
             message = f"invalid min_rate: expected above 0 and at most 1, got {self.min_rate!r}"

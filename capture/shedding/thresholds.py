@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InitialSampling:
-    """What LFTAs keep packets by, from the first packet on.
+    """The rule by which LFTAs keep packets, from the first packet on.
 
     Attributes:
         key: the constants of the hash.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gscope.cli.session.request import QueryRequest
 
 _OF_RUNS = tuple(key for key in OF_RUNS if not key.startswith("shedding."))
-"""Settings that change nothing in what is explained."""
+"""Settings that do not affect the explanation."""
 
 
 @click.command(cls=HeadedCommand, short_help="Show how queries are compiled, stage by stage.")

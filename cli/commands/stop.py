@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gscope.cli.rundir.records import RunRecord
 
 _PAUSE_NS = 1_000_000_000
-"""Nanoseconds between two signals of one kind, so that they do not become one."""
+"""Nanoseconds between two signals of one kind; closer ones could be delivered as one."""
 
 _END = {"stale": "been killed", "failed": "failed", "ended": "ended"}
 

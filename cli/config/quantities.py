@@ -41,7 +41,7 @@ def parse_duration(text: str) -> int:
     """Return the nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``, ``1d``; a bare number is seconds.
 
     Raises:
-        ValueError: the text is no duration; the message says what is expected.
+        ValueError: the text is not a duration; the message says what is expected.
     """
     number, unit = _quantity(text)
     scale = _NS.get(_NS_SPELLINGS.get(unit, unit)) if number is not None else None
@@ -55,7 +55,7 @@ def parse_positive_duration(text: str) -> int:
     """Return the nanoseconds of a duration above 0, as ``parse_duration`` does.
 
     Raises:
-        ValueError: the text is no duration, or 0; the message says what is expected.
+        ValueError: the text is not a duration, or is 0; the message says what is expected.
     """
     value = parse_duration(text)
     if value < 1:
@@ -76,7 +76,7 @@ def parse_size(text: str) -> int:
     """Return the bytes of ``2G``, ``64 MiB``, ``4096``; K, M, G and T are powers of 1024.
 
     Raises:
-        ValueError: the text is no size; the message says what is expected.
+        ValueError: the text is not a size; the message says what is expected.
     """
     number, unit = _quantity(text)
     scale = _BYTES.get(re.sub(r"i?b$", "", unit.lower())) if number is not None else None
@@ -98,7 +98,7 @@ def parse_count(text: str) -> int:
     """Return a positive integer, written ``65536`` or ``65_536``.
 
     Raises:
-        ValueError: the text is no positive integer.
+        ValueError: the text is not a positive integer.
     """
     if not re.fullmatch(r"[0-9][0-9_]{0,25}", text.strip()) or not int(text) > 0:
         message = f"invalid number {text!r}: expected a positive integer"
@@ -110,7 +110,7 @@ def parse_share(text: str) -> float:
     """Return the number of ``0.1``, ``10%`` or ``1/10``: above 0, and at most 1.
 
     Raises:
-        ValueError: the text is no such share; the message says what is expected.
+        ValueError: the text is not such a share; the message says what is expected.
     """
     number = text.strip().removesuffix("%")
     scale = 100 if number != text.strip() else 1

@@ -271,9 +271,9 @@ SETTINGS: tuple[Setting, ...] = (
         "shedding_mode",
         SHEDDING,
         SheddingMode.OFF,
-        "whether to sample packets where the queries permit it: never, at a fixed rate, that of"
-        " --sample-rate, or auto: keep every packet until a live capture is overloaded, then lower the"
-        " rate until packets are no longer dropped, and raise it again as the load falls",
+        "whether to sample packets, where the queries permit it. fixed: at --sample-rate. auto: keep"
+        " every packet until a live capture is overloaded, then lower the rate until the overload"
+        " ends, and raise it again as the load falls",
         flag="--shedding",
     ),
     Setting(
@@ -281,7 +281,7 @@ SETTINGS: tuple[Setting, ...] = (
         "min_sample_rate",
         RATE,
         DEFAULT_MIN_RATE,
-        "least rate of --shedding auto (0.1, 10% or 1/10)",
+        "least rate that --shedding auto may choose (0.1, 10% or 1/10)",
         flag="--min-rate",
     ),
     Setting(
@@ -289,9 +289,10 @@ SETTINGS: tuple[Setting, ...] = (
         "sample_rate",
         RATE,
         None,
-        "answer from a sample: keep RATE of the groups that queries compare (0.1, 10% or 1/10), or of"
-        " the packets where that is enough; counts and sums over the sample are scaled by 1/RATE."
-        " `gscope explain --sample-rate` shows which. Implies --shedding fixed. Default: none",
+        "answer from a sample: keep the share RATE (0.1, 10% or 1/10) of the groups of a query, each"
+        " with all its packets, or of single packets where no group can be kept whole; their counts"
+        " and sums are scaled by 1/RATE. `gscope explain --sample-rate` shows what is kept. Implies"
+        " --shedding fixed. Default: none",
         flag="--sample-rate",
     ),
     Setting(
@@ -300,7 +301,7 @@ SETTINGS: tuple[Setting, ...] = (
         FAILURE_TIMEOUT,
         None,
         "restart the capture daemon if a live interface sends no heartbeat for DURATION, and report"
-        " an input of --from that is silent for it. Default: 5 heartbeat intervals, at least 5s",
+        " an input of --from that is silent for that time. Default: 5 heartbeat intervals, at least 5s",
     ),
     Setting(
         "failure.step_timeout",

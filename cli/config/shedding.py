@@ -16,9 +16,9 @@ MODE, RATE = "shedding.mode", "shedding.rate"
 
 
 def imply_mode(values: dict[str, Any], origins: dict[str, str]) -> None:
-    """Let a rate that is given more directly than the mode turn sampling on.
+    """Turn sampling on if a rate is given more directly than the mode.
 
-    So does ``--sample-rate`` where the file has ``mode: off``, and a rate without any mode.
+    ``--sample-rate`` overrides ``mode: off`` of the file; a rate without any mode implies FIXED.
 
     Args:
         values: the settings by attribute, in which the mode is replaced.
@@ -39,10 +39,10 @@ def _directness(origin: str) -> int:
 
 
 def chosen_shedding(config: Config) -> SheddingSettings:
-    """Return whether a run samples, and at which rate; its seed is that of no run.
+    """Return whether a run samples, and at which rate; each run adds a seed of its own.
 
     Raises:
-        UsageError: the mode needs a rate, and there is none; or it finds its own.
+        UsageError: the mode needs a rate and there is none, or it finds its own and one is given.
     """
     if config.shedding_mode is SheddingMode.OFF:
         return SheddingSettings()
@@ -118,7 +118,7 @@ def ensure_allowed(program: Program, shedding: SheddingSettings) -> None:
         if readers := readers_of_rate(program):
             message = (
                 f"{readers[0]} reads sample_rate, which with --shedding auto differs from epoch to"
-                " epoch and is not reported yet; drop the column, or use --sample-rate"
+                " epoch and is not reported; drop the column, or use --sample-rate"
             )
             raise UsageError(message)
         return

@@ -23,8 +23,8 @@ class Outcome:
         foreign: the number of payloads that do not begin a message of a function's protocol, by
             function.
         wrapped_sums: the number of integer sums that overflowed 64 bits and wrapped, by query.
-        crowded_out: the number of tuples that a sampling operator left out, since the supergroup had
-            as many groups as it may have, by query.
+        crowded_out: the number of tuples that a sampling operator left out because their supergroup
+            was full, by query.
         restarts: the number of restarts, by process.
         signal: the signal that ended the input; 0 for none.
         is_complete: whether the input was ended because no answer lacked rows any more.

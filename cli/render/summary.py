@@ -85,7 +85,8 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         does = "exceeds 64 bits and has" if count == 1 else "exceed 64 bits and have"
         yield f"  {_counted(count, 'sum')} of {query} {does} wrapped around"
     for query, count in outcome.crowded_out.items():
-        yield f"  {_counted(count, 'tuple')} of {query} left out: a supergroup had max_groups groups"
+        tuples = _counted(count, "tuple")
+        yield f"  {tuples} of {query} left out: a supergroup had reached max_groups"
     yield from shed_lines(capture, outcome.shed_tuples)
     yield from _saved(capture.get("saved", {}))
     if times := outcome.restarts.get("job"):

@@ -25,7 +25,7 @@ _NAMES_SHOWN = 5
 
 
 def ensure_can_sample(session: Session) -> None:
-    """Refuse to sample where those who read the rows would not know the rate.
+    """Refuse to sample in a sensor, whose readers would not know the rate.
 
     Raises:
         UsageError: a sensor samples; or the mode needs a rate.
@@ -33,8 +33,8 @@ def ensure_can_sample(session: Session) -> None:
     if session.listener is not None and chosen_shedding(session.config).is_on:
         origin = session.config.origins[MODE]
         message = (
-            f"{origin}: a sensor does not sample, because those that read its rows would not know"
-            " the rate; add --shedding off, or answer the queries where the packets are"
+            f"{origin}: a sensor does not sample, because readers of its rows would not know the"
+            " rate; add --shedding off, or answer the queries on this host"
         )
         raise UsageError(message)
 
@@ -55,7 +55,7 @@ def unsampled(program: Program) -> tuple[str, ...]:
 
 
 def warn_of_unsampled(config: Config, program: Program) -> None:
-    """Report, on standard error, the results that a rate does not concern."""
+    """Warn, on standard error, of results that are not sampled."""
     shedding = chosen_shedding(config)
     if not shedding.is_on:
         return
@@ -93,15 +93,15 @@ def ensure_same_sample(config: Config, run_dir: RunDir, program: Program) -> Non
         return
     run_dir.hand_back_if_resumed()
     message = (
-        f"cannot resume {run_dir.name}: it {_described(earlier)}, and would now be one that"
-        f" {_described(chosen)}; give the same settings, choose another name with --run, or"
+        f"cannot resume {run_dir.name}: it ran with {_described(earlier)}, and would now run"
+        f" with {_described(chosen)}; give the same settings, choose another name with --run, or"
         f" discard its unanswered data with `gscope stop --run {run_dir.name}`"
     )
     raise UsageError(message)
 
 
 def shedding_of_run(config: Config, run_dir: RunDir, program: Program) -> SheddingSettings:
-    """Return how a run samples, with its seed: the one that it had, if it is resumed."""
+    """Return how a run samples, with its seed; a resumed run keeps the one that it had."""
     chosen = _chosen(config, program)
     if not chosen.is_on:
         return chosen
@@ -112,7 +112,7 @@ def shedding_of_run(config: Config, run_dir: RunDir, program: Program) -> Sheddi
 
 
 def _chosen(config: Config, program: Program) -> SheddingSettings:
-    """Return what the user chose; a program of which nothing can be sampled is not."""
+    """Return what the user chose; OFF for a program that cannot be sampled."""
     return chosen_shedding(config) if program.sampling else SheddingSettings()
 
 
@@ -133,7 +133,7 @@ def _earlier(run_dir: RunDir) -> SheddingSettings | None:
 
 def _described(shedding: SheddingSettings) -> str:
     if not shedding.is_on:
-        return "keeps every packet"
+        return "sampling off"
     if shedding.mode is SheddingMode.AUTO:
-        return "samples as the load asks for"
-    return f"samples at the rate {shedding.rate:g}"
+        return "a rate that follows the load"
+    return f"the sample rate {shedding.rate:g}"

@@ -205,7 +205,7 @@ class _FileWriter:
 def in_sentences(what: str) -> Iterator[None]:
     """Raise an ``OSError`` of the body as ``GscopeError("cannot write <what>: <reason>")``.
 
-    A reader that has closed the pipe is no error.
+    It is not an error if the reader has closed the pipe.
 
     Raises:
         GscopeError: ``what`` cannot be written.

@@ -50,7 +50,7 @@ INTERFACE = (
     Metric("gscope_received_bytes", "received_bytes", "Bytes received, as on the wire."),
     Metric("gscope_dropped_packets", "dropped_packets", "Packets dropped by the kernel."),
     Metric("gscope_filtered_packets", "filtered_packets", "Packets rejected by the source."),
-    Metric("gscope_shed_packets", "shed_packets", "Packets that are in no sample."),
+    Metric("gscope_shed_packets", "shed_packets", "Packets left out by sampling."),
     Metric("gscope_late_packets", "late_packets", "Packets later than the skew."),
     Metric("gscope_accepted_packets", "accepted_packets", "Packets decoded completely."),
     Metric("gscope_ring_freezes", "frozen_total", "How often the ring became full."),
@@ -164,7 +164,7 @@ CAPTURE = (
         _NS,
     ),
     gauge("gscope_sample_rate", "sample_rate", "Rate of the sample; 1 if all packets are kept."),
-    gauge("gscope_load_rate", "load_rate", "Rate to which an overload has lowered the sample."),
+    gauge("gscope_load_rate", "load_rate", "Rate to which overload has lowered the sample."),
     gauge("gscope_least_load_rate", "least_load_rate", "Least value of gscope_load_rate so far."),
 )
 JOB = (
@@ -342,7 +342,7 @@ class RunCollector(Collector):
         )
         yield _counts(
             "gscope_crowded_out_tuples",
-            "Tuples that a sampling operator left out for lack of groups.",
+            "Tuples that a sampling operator left out because their supergroup was full.",
             "query",
             job.get("crowded_out"),
         )

@@ -254,7 +254,7 @@ def _waits_for(operator: Mapping[str, Any], interfaces: Sequence[str]) -> str:
 
 
 def _load_line(capture: Mapping[str, Any]) -> Text:
-    """Return the line on a rate that follows the load and that was below 1."""
+    """Return the line on a rate that follows the load and has been below 1."""
     rate, least, reason = (capture[n] for n in ("load_rate", "least_load_rate", "load_reason"))
     shed = sum(each["shed_packets"] for each in capture["interfaces"])
     cause = f" because of {_REASONS[reason]}" if reason in _REASONS else ""

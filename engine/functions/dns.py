@@ -152,7 +152,7 @@ def _message(payload: bytes) -> _Message:
 def _candidates(payload: bytes) -> Iterator[bytes]:
     """Yield the payload, and the part after its first two bytes if they can be its length.
 
-    If they match the length exactly, that is no coincidence, so this part comes first. A message
+    If they match the length exactly, that is not a coincidence, so this part comes first. A message
     that continues in the next segment is assumed only for a full segment.
     """
     rest = payload[_LENGTH_BYTES:]

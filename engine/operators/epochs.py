@@ -139,7 +139,7 @@ class EpochOperator:
     def distance(self, part: Expression) -> int | None:
         """Return how far a side's epoch in the output is at least above the operator's.
 
-        None of expressions that are no side's epoch.
+        None for expressions that are not the epoch of a side.
         """
         return next((side.epoch_range.home for side in self.sides if side.epoch == part), None)
 

@@ -34,7 +34,7 @@ class PassThroughOperator:
 
     Attributes:
         outputs: the output columns, over the columns of the sides (``Column.input`` names the
-            side). A column of a table, which is no side, has no bound.
+            side). A column of a table, which is not a side, has no bound.
     """
 
     node: SelectionNode | WatchlistJoinNode | MergeNode

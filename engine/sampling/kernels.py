@@ -146,7 +146,7 @@ _PLAIN: Mapping[GsqlType, Callable[[Any], Any]] = {GsqlType.BOOL: bool, GsqlType
 
 
 def _external(call: Call) -> Callable[..., Any]:
-    """Return the meaning of a catalog function, for numbers of numpy."""
+    """Return what a catalog function computes, as a function of numpy scalars."""
     entry = FUNCTIONS[call.function]
     casts = [_PLAIN.get(argument.type, int) for argument in call.arguments]
 

@@ -102,7 +102,7 @@ class JobDiskBudget:
         return shed
 
     def _too_much(self, steps: Steps, kept: Counter[str]) -> str:
-        """Return the sentence that says which query keeps most of too much, and what helps."""
+        """Return the message that names the query that keeps the most, and the remedy."""
         ((query, size),) = kept.most_common(1)
         amount = f"{size}" if size == kept.total() else f"{size} of {kept.total()}"
         limit = f"but the limit is {self._limit_bytes}; raise it with --job-disk or use"

@@ -15,8 +15,8 @@ class Counts:
         wrapped_sums: sums of integers that exceeded 64 bits, by the query (or part of one) that
             computes them. Every group counts, even one that HAVING drops.
         foreign: payloads that do not begin a message of a function's protocol, by function.
-        crowded_out: tuples that a sampling operator has left out because their supergroup had as many
-            groups as it may have, by query.
+        crowded_out: tuples that a sampling operator left out because their supergroup was full, by
+            query.
     """
 
     undecodable: dict[str, int] = field(default_factory=dict)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _NEAR = 64
-"""Numbers of slices up to the next rows within which windows without rows are passed one by one: a
-search for the first window with rows costs as much as some fifty of them."""
+"""Windows without rows are passed one by one if the next rows are at most this many slices ahead; a
+search for the first window with rows costs as much as passing some fifty."""
 
 
 _SPARSE = 8

@@ -78,8 +78,8 @@ class WindowStates:
     def read(self, name: str, rows: int) -> SavedWindow:
         """Return a state of ``rows`` groups.
 
-        It is no longer kept, and other files are closed, so that a caller may repeat a step that
-        failed and has left other files of the same names.
+        It is then no longer cached, and other files are closed: a caller that repeats a failed step
+        may have left other files of the same names.
 
         Raises:
             EngineError: see ``read_saved``.

@@ -96,7 +96,7 @@ class Timeline:
             first, last = (since + shift) // period, (until + shift) // period
             turns = np.arange(last - first + 1).astype(kind)
             numbers.append(self._numbers((turns + first) * period - shift))
-        # The log of another host may hold any number, also one that no time has.
+        # The log of another host may hold any number, even one that is not a time.
         edges: Array = np.clip(np.unique(np.concatenate(numbers)), MIN_INT, MAX_INT)
         return edges.astype(np.int64)
 

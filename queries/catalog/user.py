@@ -192,13 +192,13 @@ def call(*types: str, returns: str, name: str = "") -> Callable[[F], F]:
     """Declare a method of a stateful class as a function that queries call.
 
     Args:
-        types: the types of its parameters behind ``self``, by their GSQL names, in order; at least
-            numbers, times and truth values are possible.
+        types: the types of its parameters behind ``self``, by their GSQL names, in order:
+            numbers, times and truth values.
         returns: the type of its result, one of the same types.
         name: the name that queries use, by default that of the method; case does not matter.
 
     Raises:
-        UsageError: a type is unknown or not possible.
+        UsageError: a type is unknown or not one of these.
     """
 
     def declare(made: F) -> F:
@@ -222,7 +222,7 @@ def stateful(made: C) -> C:
     Each supergroup of each window has one instance. gscope calls ``initialize(before)`` first, with
     the instance of the supergroup in the window before, or None; then the methods that are declared
     with ``call``, tuple by tuple; and ``final(live)``, if the class has it, with the number of
-    groups at the end of the window, before HAVING. What an instance keeps must be values of JSON:
+    groups at the end of the window, before HAVING. What an instance keeps must be JSON values:
     numbers, texts, lists and dictionaries. They are written to the folder of the run.
 
     Raises:

@@ -234,7 +234,7 @@ class Scanner:
         return self._symbol_token(at)
 
     def _input_name(self, at: int, allowed: Container[str]) -> Token | None:
-        """Return the name of an input, or of its interface, that is no name elsewhere.
+        """Return the name of an input, or of its interface, that is not a name elsewhere.
 
         ``-`` and a digit in front are unambiguous here: an input begins no expression.
         """

@@ -193,8 +193,8 @@ class Join:
         epochs: the temporal expression of each side; those of a pair are equal or within
             ``interval``, which bounds the state.
         keys: further pairs of expressions, left and right, that must be equal; NULL equals nothing.
-        residual: the other conditions on a pair, over both sides; a pair that fails them is no
-            match.
+        residual: the other conditions on a pair, over both sides; a pair that fails them does
+            not match.
         columns: the columns of the result, over both sides; those of a missing side are NULL.
         interval: by how much the epochs of a pair may differ, which the residual tests too; None if
             they must be equal.

@@ -8,8 +8,9 @@ for each of its epochs::
     T(epoch)      = the least threshold of all streams below the node, over all times of the epoch
 
 The hash of a row is computed again from its columns: the keys of a group determine the terms by
-which its packets were chosen, so streams need no column for it. What cannot be found so keeps every
-packet while the load decides; ``refusal`` says why. A fixed rate has none of these limits.
+which its packets were chosen, so streams need no column for it. A component whose rows cannot be
+found so keeps every packet while the load decides; ``moving_samples`` returns why. A fixed rate
+has none of these limits.
 """
 
 from __future__ import annotations

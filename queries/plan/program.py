@@ -284,7 +284,7 @@ class JoinNode:
         epochs: the temporal expression of each side; those of a pair are equal, or within
             ``interval``. A row leaves the join when the watermark, the minimum of both, passes it.
         keys: further pairs of expressions, left and right, that must be equal.
-        residual: the other conditions on a pair; a pair that fails them is no match.
+        residual: the other conditions on a pair; a pair that fails them does not match.
         columns: the output over both sides; the columns of a missing side are NULL.
         interval: by how much the epochs of a pair may differ, a consequence of the residual; None
             if they must be equal.

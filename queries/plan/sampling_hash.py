@@ -10,9 +10,9 @@ So the samples of falling thresholds are nested: whatever a lower threshold keep
 kept, too. A term is hashed by value, not as it is packed anywhere: an IP as its low half ^
 finish((high half ^ address) * first), NULL as a constant word, any other value as its 64 bits.
 
-All constants of the hash derive from the seed of the run, which is secret: who knew it could choose
-flows that are never in a sample. No function of GSQL and no sketch uses this hash, so that their
-results do not depend on what is in the sample.
+All constants of the hash derive from the seed of the run, which is secret: a sender who knew it
+could choose flows that are never in a sample. No function of GSQL and no sketch uses this hash, so
+that their results do not depend on what is in the sample.
 
 Kernels compute the same hash (``capture/lfta/sampling_kernels.py``).
 """

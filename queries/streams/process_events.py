@@ -134,7 +134,7 @@ class CaptureFinished(ProcessEvent):
         log: the counters of the stream log.
         phases: seconds spent, by phase.
         is_stopped: whether the capture was stopped before the end of its input.
-        refused: why inputs that are no captures were left out, by interface.
+        refused: why inputs that are not captures were left out, by interface.
         failed: why live interfaces ended before the run, by interface.
         logged: what became of the tuples of each stream in the log.
         saved: what became of the packets to be saved in a file; {} if none were.
@@ -247,8 +247,8 @@ class StepCommitted(ProcessEvent):
         undecodable: payloads of a function's protocol that it could not decode, by function.
         wrapped_sums: sums that exceeded 64 bits and wrapped around, by query.
         foreign: payloads that do not begin a message of a function's protocol, by function.
-        crowded_out: tuples that a sampling operator left out, since the supergroup had as many
-            groups as it may have, by query.
+        crowded_out: tuples that a sampling operator left out because their supergroup was full, by
+            query.
     """
 
     kind = "commit"

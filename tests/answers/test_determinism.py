@@ -37,7 +37,7 @@ variations = st.builds(
     crashes=st.integers(0, 2),
     seed=st.integers(0, 2**16),
 )
-# Smaller examples are no clearer here, and each costs a run.
+# Smaller examples would not be clearer here, and each costs a run.
 UNSHRUNK = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=list(HealthCheck),

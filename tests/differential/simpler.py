@@ -1,4 +1,4 @@
-"""Smaller variants of a set of queries; what does not compile any more is no variant, and is dropped."""
+"""Smaller variants of a set of queries; what no longer compiles is dropped."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def value_tables(page: Path) -> list[ValueTable]:
             row = _ROW.match(line.rstrip("\n"))
             if row is None:
                 message = (
-                    f"{_place(page, text, at)}: this is no row of expression and value: {line!r}"
+                    f"{_place(page, text, at)}: this is not a row of expression and value: {line!r}"
                 )
                 raise ValueError(message)
             expressions.append(row[1].replace(r"\|", "|"))

@@ -274,7 +274,7 @@ def attacks(office: Office) -> None:
         office.tcp(at, (CAMERA, 42000 + number), (CALLED, 8443), "S", seq=1)
         office.tcp(at + 0.09, (CALLED, 8443), (CAMERA, 42000 + number), "RA", seq=0, ack=2)
     for number in range(12):
-        # 48 letters that are no word
+        # 48 letters that are not a word
         label = f"{number:02d}" + "deadbeef" * 5 + "cafe00"
         office.lookup(330 + number, CAMERA, f"{label}.t.example.net", delay=0.03)
     for number in range(5):

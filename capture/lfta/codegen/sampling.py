@@ -5,7 +5,7 @@
     if H > threshold: not kept
 
 Thresholds and constants are words that the kernel reads when it runs (``SamplingState``), so that
-no change of a rate or seed compiles anything. A set of LFTAs that keep all packets has no such code
+a change of rate or seed compiles nothing. A set of LFTAs that keep all packets has no such code
 at all: its kernel is that of a run without sampling.
 """
 

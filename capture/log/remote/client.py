@@ -32,7 +32,7 @@ CALL_S = 20.0
 """Seconds after which an action, or an empty segment, counts as unanswered."""
 
 SLOWEST_BYTES_PER_S = 16 << 10
-"""Bytes of a segment's file for which a second more is granted: its rows are larger than that."""
+"""Bytes of a segment's file for which one more second is granted; its rows are larger."""
 
 MAX_SEGMENT_BYTES = 8 << 30
 """Limit of the rows of a segment, unless the caller has a lower one."""
@@ -243,7 +243,7 @@ class Subscription:
         """
         with self._errors():
             if not self._reader.schema.equals(MESSAGE_SCHEMA):
-                message = f"{self._server} sent something else than messages"
+                message = f"{self._server} sent something other than messages"
                 raise StreamError(message)
             try:
                 for chunk in self._reader:
@@ -286,7 +286,7 @@ def _printable(error: BaseException) -> str:
 
 
 def _checked(batch: pa.RecordBatch, server: str) -> pa.RecordBatch:
-    """Return ``batch``, which no access can leave: offsets, indices and counts of NULLs are right.
+    """Return ``batch`` once its offsets, indices and NULL counts are checked: they may be hostile.
 
     Raises:
         StreamError: they are not.

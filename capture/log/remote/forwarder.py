@@ -37,7 +37,7 @@ TOKEN_S = 20.0
 """Seconds from the handshake until the first request with a valid token."""
 
 MAX_UNPROVEN = 16
-"""Requests of a connection until one has a valid token: each takes time from captures."""
+"""Limit of the requests of a connection before one has a valid token: each delays captures."""
 
 CLOSE_S = 2.0
 """Seconds in which a peer may take the last replies."""

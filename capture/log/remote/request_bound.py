@@ -2,9 +2,8 @@
 
 Arrow's gRPC server accepts any number of requests of any size, reads them before it asks for a
 token, and works on each in a thread of its own. So whatever a peer sends passes through here first:
-HTTP/2 frames are followed by their headers alone, both ways (RFC 9113, section 4.1). The DATA of
-requests that are not complete is added up, and requests that the server has not answered are
-counted.
+of HTTP/2 frames only the headers are read, in both directions (RFC 9113, section 4.1). The DATA of
+incomplete requests is added up, and unanswered requests are counted.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ ACTIONS = ("describe", "acknowledge", "deregister", "punctuate", "ping")
 """The actions for other hosts."""
 
 _OF_CONSUMERS = ("acknowledge", "deregister")
-"""Those of them that a consumer runs for itself alone."""
+"""Those of them that a consumer may run only under its own name."""
 
 _PEER = "unix-abstract:"
 _SCHEME = "Bearer "

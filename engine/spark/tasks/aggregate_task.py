@@ -74,8 +74,8 @@ class PartialMerge:
         aggregates: the name, the function and the merged columns of each aggregate.
         having: the condition on groups, over the names of keys and aggregates.
         columns: the columns of the output, over the same names.
-        of_no_rows: the keys and aggregates of the group that exists even without rows; () if there
-            is no such group.
+        of_no_rows: the keys and aggregates of the group that exists even without rows; () if no
+            such group exists.
         top: the first rows of each epoch, which are kept; None to keep all.
     """
 

@@ -216,8 +216,8 @@ def _taken(made: dict[str, pa.Array], chosen: Array) -> dict[str, pa.Array]:
 def _leaders(merge: PartialMerge, made: dict[str, pa.Array], windows: Array) -> Array | None:
     """Return the rows that LIMIT may keep, by the first term of ORDER BY alone.
 
-    All rows with the value of the last row that is kept are among them. None if that term is no
-    integer aggregate, so that all rows have to be ordered.
+    All rows with the value of the last row that is kept are among them. None if that term is not
+    an integer aggregate, so that all rows have to be ordered.
     """
     top = merge.top
     if top is None:

@@ -247,7 +247,7 @@ class SamplingClauses:
         return self._condition(node, Clause.CLEANING_WHEN, typer, is_of_groups=True)
 
     def select_typer(self) -> Typer:
-        """Return the typer of SELECT, after which ``node`` takes the calls that it has met."""
+        """Return the typer of SELECT; ``node`` then includes the calls that it has met."""
         self.clause, self.calls = Clause.SELECT, []
         return self.grouping.typer()
 

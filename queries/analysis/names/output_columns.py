@@ -41,7 +41,7 @@ class OutputColumns:
         return next((column for column in self.columns if column.name == meant), None)
 
     def at(self, node: nodes.Expression) -> NamedExpression | None:
-        """Return the column at a position, which counts from 1; None if ``node`` is no number.
+        """Return the column at a position, which counts from 1; None if ``node`` is not a number.
 
         Raises:
             ResolveError: SELECT has no such column.

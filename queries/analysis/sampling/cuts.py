@@ -1,9 +1,9 @@
-"""Functions of one value, ordered by how finely they tell values apart, and their meet.
+"""Functions of one value, ordered by how finely they distinguish values, and their meet.
 
 A *cut* stands for a function up to renaming of its results: the partition of values that it makes.
 ``x >> 4`` and ``x & ~15`` are one cut. Below the identity there are masks (some bits of a value),
-quotients and remainders by a divisor that is no power of two, and masks of IP addresses. The meet
-of two cuts is the finest cut that is a function of both:
+quotients and remainders by a divisor that is not a power of two, and masks of IP addresses. The
+meet of two cuts is the finest cut that is a function of both:
 
     x & 0xFF0 ∧ x & 0x0FF   =  x & 0x0F0
     x/60      ∧ x/90        =  x/180
@@ -36,7 +36,7 @@ _LARGEST = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The identity: it tells all values apart."""
+    """The identity: it distinguishes all values."""
 
     def applied(self, expression: Expression) -> Expression:
         """Return the function of ``expression``."""
@@ -200,5 +200,5 @@ def _swapped(one: Cut, other: Cut) -> tuple[int, int]:
 
 
 def is_function_of(cut: Cut, finer: Cut) -> bool:
-    """Return whether values that ``finer`` does not tell apart are not told apart by ``cut``."""
+    """Return whether ``cut`` distinguishes only values that ``finer`` distinguishes."""
     return meet(cut, finer) == cut

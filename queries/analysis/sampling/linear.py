@@ -2,7 +2,7 @@
 
 Counts and sums multiplied by 1/rate stay so under sums, differences and constant factors. A ratio
 of two of them, or a function of one, is an estimate that needs no factor. A condition over an
-estimate is none: it may be true in the sample and false in the full answer.
+estimate is not an estimate: it may be true in the sample and false in the full answer.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ AGGREGATE = "a sample of a group's packets does not estimate it"
 HAVING = "HAVING reads an aggregate of groups that are kept in part"
 RUNNING = "groups that live across epochs must be kept whole"
 MERGE = "all inputs of a merge must be sampled by the same method and set"
-ORDER = "a packet that violates a declared order is discarded, which shows in all packets only"
+ORDER = "only the full traffic shows which packets violate a declared order"
 OPERATOR = "the sampling operator chooses from all packets, and keeps states of them"
-LIMIT = "the first rows of a sample are other rows than those of the full answer"
+LIMIT = "the first rows of a sample are not those of the full answer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,10 @@ Values: TypeAlias = Mapping[str, Expression]
 _INJECTIVE = frozenset(
     {"add_int", "sub_int", "bit_xor", "bit_not", "neg_int", "bool_to_int", "non_temporal"}
 )
-"""Functions of one value, beside constants, that tell all values apart, also where they wrap."""
+"""Functions of one value, beside constants, that distinguish all values, also where they wrap."""
 
 _COMMUTATIVE = frozenset({"add_int", "sub_int", "bit_xor", "bit_and", "mul_int"})
-"""Functions whose constant may come first: a difference tells values apart either way."""
+"""Functions whose constant may come first: a difference distinguishes values either way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def _outer(values: Values) -> tuple[str, tuple[int, ...], dict[str, Expression]]
 def _composed(
     cut: Cut, function: str, constants: tuple[int, ...], *, are_natural: bool
 ) -> Cut | None:
-    """Return ``cut`` of the call of ``function`` as a cut of its argument; None if it is none."""
+    """Return ``cut`` of a call of ``function`` as a cut of its argument; None if it is not one."""
     match function, constants:
         case "bit_and", (bits,):
             masked = mask(bits)
@@ -254,7 +254,7 @@ def _shifted(cut: Cut, count: int) -> Cut | None:
 
 
 def _divisor(cut: Cut) -> int | None:
-    """Return the divisor whose quotient ``cut`` is, None if it is no quotient."""
+    """Return the divisor whose quotient ``cut`` is, None if it is not a quotient."""
     if isinstance(cut, Quotient):
         return cut.divisor
     if isinstance(cut, Mask):

@@ -169,7 +169,7 @@ def _flags(text: str, position: Position) -> int:
 
 
 def _flags_of(word: str) -> list[int]:
-    """Return the bits of a flag's name or of a run of letters; 0 for a letter that is no flag."""
+    """Return the bits of a flag's name or a run of letters; 0 for a letter that is not a flag."""
     if word in _FLAG_NAMES:
         return [_FLAG_NAMES[word]]
     return [_FLAG_BITS.get(letter, 0) for letter in word]

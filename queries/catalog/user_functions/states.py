@@ -72,7 +72,7 @@ class UserState:
         """Return what a state keeps, as JSON.
 
         Raises:
-            UserCodeError: it keeps a value that JSON has not.
+            UserCodeError: it keeps a value that JSON cannot represent.
         """
         try:
             return json.dumps(vars(state))

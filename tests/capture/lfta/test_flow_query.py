@@ -106,7 +106,7 @@ def flows_of(path: Path, settings: LftaSettings) -> list[tuple[Any, ...]]:
     try:
         source = open_source(str(path))
     except CaptureError:
-        # A few files of the collection are no captures; tshark has no rows for them either.
+        # A few files of the collection are not captures; tshark has no rows for them either.
         return []
     taken = 0
     while (block := source.next_block()) is not None:

@@ -58,8 +58,8 @@ def seconds(log: StreamLog, count: int) -> None:
 
 
 def fill(disk: Path) -> Path:
-    """Somebody else takes every byte that is left."""
-    path = disk / "somebody-elses"
+    """Another process takes every byte that is left."""
+    path = disk / "of-another-process"
     with path.open("ab", buffering=0) as file:
         for size in (1 << 16, 1 << 12, 1):
             try:

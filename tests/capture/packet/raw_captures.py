@@ -20,7 +20,7 @@ Flow = tuple[int, int, int, str, str, int, int]
 
 
 def read_capture(path: Path) -> list[RawPacket]:
-    """All whole packets; a file that is no capture has none."""
+    """All whole packets; a file that is not a capture has none."""
     data = path.read_bytes()
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)

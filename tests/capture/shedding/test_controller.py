@@ -51,7 +51,7 @@ def test_drops_halve_it_though_the_ring_is_empty_again() -> None:
     dropped = replace(CALM, dropped_packets=3)
     state = follow(RateState(), (CALM, 0, 1), (dropped, 10, 1))
     assert (state.rate, state.reason) == (0.5, LoadReason.DROPS)
-    assert follow(state, (dropped, 500, 1)).rate == 0.5, "drops of before are no news"
+    assert follow(state, (dropped, 500, 1)).rate == 0.5, "earlier drops do not count again"
 
 
 def test_a_log_that_fills_halves_it_once_an_epoch() -> None:

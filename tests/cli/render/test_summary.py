@@ -73,7 +73,7 @@ def test_tuples_without_room_for_a_group_are_counted_by_query() -> None:
     outcome = _outcome(_interface())
     outcome.crowded_out = {"sample": 1203}
     (line,) = list(summary_lines(outcome, {"sample": 1}))[1:]
-    assert line == "  1,203 tuples of sample left out: a supergroup had max_groups groups"
+    assert line == "  1,203 tuples of sample left out: a supergroup had reached max_groups"
 
 
 def test_every_term_that_is_not_0_is_shown() -> None:

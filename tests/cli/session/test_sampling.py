@@ -75,14 +75,14 @@ def test_a_resumed_run_keeps_its_seed(tmp_path: Path) -> None:
         (
             SheddingSettings(SheddingMode.FIXED, 0.1, SEED),
             "0.2",
-            "it samples at the rate 0.1, and would now be one that samples at the rate 0.2",
+            "it ran with the sample rate 0.1, and would now run with the sample rate 0.2",
         ),
         (
             SheddingSettings(SheddingMode.FIXED, 0.1, SEED),
             None,
-            "it samples at the rate 0.1, and would now be one that keeps every packet",
+            "it ran with the sample rate 0.1, and would now run with sampling off",
         ),
-        (None, "0.1", "it keeps every packet, and would now be one that samples at the rate 0.1"),
+        (None, "0.1", "it ran with sampling off, and would now run with the sample rate 0.1"),
     ],
 )
 def test_another_rate_is_refused_and_the_run_stays(

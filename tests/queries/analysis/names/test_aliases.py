@@ -72,7 +72,7 @@ def shape(text: str) -> list[object]:
             "SELECT tb, count(*) AS n FROM TCP GROUP BY time/60 AS tb CLOSING_WHEN n = 0",
             "SELECT tb, count(*) AS n FROM TCP GROUP BY time/60 AS tb CLOSING_WHEN count(*) = 0",
         ),
-        (  # where there are groups, a column that is no term has no other meaning
+        (  # where there are groups, a column that is not a term has no other meaning
             "SELECT tb, max(len) AS len FROM TCP GROUP BY time/60 AS tb HAVING len > 100",
             "SELECT tb, max(len) AS len FROM TCP GROUP BY time/60 AS tb HAVING max(len) > 100",
         ),

@@ -146,7 +146,7 @@ _addresses = st.one_of(
 def test_the_meet_of_masks_of_addresses_agrees_where_one_of_them_does(
     one: Cut, other: Cut, first: int, second: int
 ) -> None:
-    """Addresses that a cut does not tell apart are not told apart by any meet with it."""
+    """No meet with a cut distinguishes addresses that the cut does not."""
 
     def value(cut: Cut, address: int) -> Any:
         return _of_field(cut.applied(ADDRESS), address)
