@@ -124,7 +124,7 @@ def test_settings_of_the_daemon_are_checked_again(rate: float) -> None:
 
 
 def test_a_rate_without_a_mode_is_refused_by_the_daemon() -> None:
-    with pytest.raises(UsageError, match="without sampling"):
+    with pytest.raises(UsageError, match="only the mode fixed"):
         SheddingSettings(SheddingMode.OFF, 0.5)
 
 
