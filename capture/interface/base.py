@@ -13,7 +13,7 @@ from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.streams.messages import Hop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from gscope.capture.interface.build_lftas import LftaEngineFactory
@@ -96,12 +96,21 @@ class Feed(ABC):
             border: returns the time at which the next epoch after a time begins.
         """
         assert self.thresholds is not None
+        if not self.thresholds.has(component):
+            return
         held, bound_ns = self.thresholds.threshold(component), self.runtime.bound_ns
         if threshold < held:
             self.thresholds.lower(component, threshold, bound_ns, lambda: self._tested_ns)
-        elif threshold > held:
+        elif threshold > held and not self.thresholds.is_rising(component):
             from_ns = border(max(self._tested_ns, bound_ns))
             self.thresholds.let_rise(component, threshold, bound_ns, from_ns)
+
+    def move_thresholds(
+        self, thresholds: Sequence[int], borders: Sequence[Callable[[int], int]]
+    ) -> None:
+        """Let the thresholds of all components follow the load; see ``move_threshold``."""
+        for component, (threshold, border) in enumerate(zip(thresholds, borders, strict=True)):
+            self.move_threshold(component, threshold, border)
 
     def schedule(self, lfta: str) -> ThresholdSchedule | None:
         """Return the schedule of an LFTA's thresholds for a heartbeat; None if they do not move."""

@@ -20,6 +20,9 @@ FATES_BYTES = PACKETS_PER_BATCH
 
 _LOW_BITS = 0x0101010101010101
 
+assert FATES_BYTES % 8 == 0, "fates are read as words"
+assert FATES_BYTES // 8 < 256, "count_shed adds up words in bytes"
+
 
 @kernel_part
 def finished(word: int, second: int) -> int:

@@ -197,9 +197,11 @@ class FanoutInterface(LiveInterface):
         """See ``Feed``."""
         return any(lane.ring.moves for lane in self._lanes)
 
-    def move_threshold(self, component: int, threshold: int, border: Callable[[int], int]) -> None:
+    def move_thresholds(
+        self, thresholds: Sequence[int], borders: Sequence[Callable[[int], int]]
+    ) -> None:
         """See ``Feed``: each lane moves its own, and the least of all counts."""
-        self._answers(lambda ring: ring.move_threshold(component, threshold, border))
+        self._answers(lambda ring: ring.move_thresholds(thresholds, borders))
 
     def schedule(self, lfta: str) -> ThresholdSchedule | None:
         """See ``Feed``."""
@@ -207,9 +209,9 @@ class FanoutInterface(LiveInterface):
         return least(found) if found else None
 
     def load(self) -> InterfaceLoad:
-        """See ``LiveInterface``; lanes share the work."""
-        load = super().load()
-        return replace(load, worked_ns=load.worked_ns // len(self._lanes))
+        """See ``LiveInterface``; each lane is a thread."""
+        worked_ns = tuple(lane.ring.worked_ns for lane in self._lanes)
+        return replace(super().load(), worked_ns=worked_ns)
 
     def note_lag(self, now_ns: int) -> None:  # noqa: ARG002  # each lane measures its own lag
         """See ``LiveInterface``."""

@@ -81,6 +81,8 @@ class LiveLoop:
             self.interface.failure = self.interface.source.failure
         finally:
             self.interface.stop_reading()
+            if self._capture.control is not None:
+                self._capture.control.forget(self.interface.name)
         self.end()
 
     def turn(self) -> None:
@@ -113,8 +115,7 @@ class LiveLoop:
         now_ns = clock.monotonic_ns()
         if control.is_due(interface.name, now_ns):
             control.report(interface.name, interface.load(), now_ns, clock.now_ns())
-        for component, threshold in enumerate(control.thresholds()):
-            interface.move_threshold(component, threshold, self._borders[component])
+        interface.move_thresholds(control.thresholds(), self._borders)
 
     def drain(self, stop_ns: int) -> None:
         """Process packets from before ``stop_ns``; the kernel hands them over within the skew."""

@@ -127,7 +127,7 @@ class LiveInterface(Feed):
         """Return how loaded the interface is."""
         self.update_dropped_packets()
         occupancy = self.source.ring_use().occupancy
-        return InterfaceLoad(occupancy, self.dropped_packets, self.worked_ns)
+        return InterfaceLoad(occupancy, self.dropped_packets, (self.worked_ns,))
 
     def start_reading(self) -> None:
         """Start taking packets."""

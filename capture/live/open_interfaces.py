@@ -46,7 +46,7 @@ def open_interface(
         runtime, streams = attach(program, name, capture.log, engines, capture.writing, lane)
         interface = RingInterface(name, ring, runtime, streams, skew_ns, capture.limit)
         if capture.control is not None:
-            interface.thresholds = capture.control.begin(streams, runtime.set_threshold)
+            interface.thresholds = capture.control.begin(name, streams, runtime.set_threshold)
         return interface
 
     if not isinstance(source, FanoutSource):

@@ -12,6 +12,9 @@ reads a clock or a ring.
     calm          neither, for three epochs, and time to spare: the rate rises by a quarter as each
                   epoch begins
 
+Where epochs are shorter than half a second, a lagging job and calm change the rate only once in
+that time: an effect takes time to show, however short the epochs are.
+
 The rate never leaves [min_rate, 1].
 """
 
@@ -35,6 +38,11 @@ RISE = 1.25
 FALL_INTERVAL_NS = 100_000_000
 """Time between two falls."""
 
+SLOW_INTERVAL_NS = 500_000_000
+"""Least time between two rises, between a fall and a rise, and between two falls due to the log.
+
+Epochs of a second, which may be seen a little early or late, are longer."""
+
 CALM_EPOCHS = 3
 """Whole epochs without an overload before a rate rises."""
 
@@ -54,12 +62,14 @@ class LoadSignals:
 
     Attributes:
         occupancy: part of the fullest ring that is in use, from 0 to 1.
+        is_measured: whether that ring was measured for these signals, not for earlier ones.
         dropped_packets: packets that the kernel dropped since the capture began.
-        busy: part of the time since the last signals that the busiest thread worked.
+        busy: part of the last half second or more that the busiest thread worked.
         log_fill: part of the log's budget that is in use.
     """
 
     occupancy: float = 0.0
+    is_measured: bool = True
     dropped_packets: int = 0
     busy: float = 0.0
     log_fill: float = 0.0
@@ -73,6 +83,7 @@ class RateState:
         rate: share of groups that is kept.
         reason: why it fell last; NONE once it is 1 again.
         fell_ns: when it fell last; None if it never did.
+        changed_ns: when it fell or rose last; None if it never did.
         signals: the last signals.
         epoch: number of the last epoch seen; None before the first.
         is_calm: whether nothing but calm was seen in that epoch.
@@ -82,6 +93,7 @@ class RateState:
     rate: float = 1.0
     reason: LoadReason = LoadReason.NONE
     fell_ns: int | None = None
+    changed_ns: int | None = None
     signals: LoadSignals = LoadSignals()
     epoch: int | None = None
     is_calm: bool = False
@@ -115,14 +127,21 @@ def next_rate(
     if reason is LoadReason.NONE:
         if not begins or seen.calm_epochs < CALM_EPOCHS or seen.rate >= 1:
             return seen
+        if not _has_passed(SLOW_INTERVAL_NS, state.changed_ns, now_ns):
+            return seen
         rate = min(1.0, seen.rate * RISE)
-        return replace(seen, rate=rate, reason=LoadReason.NONE if rate == 1 else seen.reason)
-    is_due = begins if reason is LoadReason.LOG else _is_ring_due(state, signals, now_ns)
+        reason = LoadReason.NONE if rate == 1 else seen.reason
+        return replace(seen, rate=rate, reason=reason, changed_ns=now_ns)
+    if reason is LoadReason.LOG:
+        is_due = begins and _has_passed(SLOW_INTERVAL_NS, state.fell_ns, now_ns)
+    else:
+        is_due = _is_ring_due(state, signals, now_ns)
     if not is_due:
         return seen
     rate = max(min_rate, state.rate * FALL)
     # At the least rate there is nothing left to do.
-    return replace(seen, rate=min(rate, state.rate), reason=reason, fell_ns=now_ns)
+    rate = min(rate, state.rate)
+    return replace(seen, rate=rate, reason=reason, fell_ns=now_ns, changed_ns=now_ns)
 
 
 def _overload(state: RateState, signals: LoadSignals) -> LoadReason:
@@ -138,7 +157,11 @@ def _is_ring_due(state: RateState, signals: LoadSignals, now_ns: int) -> bool:
     """Return whether the rate falls now, for a ring that is too full or has overflowed."""
     if state.fell_ns is None:
         return True
-    if now_ns - state.fell_ns < FALL_INTERVAL_NS:
+    if not _has_passed(FALL_INTERVAL_NS, state.fell_ns, now_ns):
         return False
     # A ring that empties needs only time.
-    return signals.occupancy >= state.signals.occupancy
+    return signals.is_measured and signals.occupancy >= state.signals.occupancy
+
+
+def _has_passed(interval_ns: int, since_ns: int | None, now_ns: int) -> bool:
+    return since_ns is None or now_ns - since_ns >= interval_ns

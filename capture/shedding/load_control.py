@@ -1,7 +1,8 @@
 """The controllers of all components of a capture, fed by the threads of its interfaces.
 
-Every interface reports how loaded it is, and takes over the thresholds that follow from the worst
-of all. Any thread may call at any time; nothing waits.
+Every interface with packets of a component reports how loaded it is. The rate of a component follows
+the worst of its own interfaces, and all of them take it over: it would not help an overloaded
+interface to leave out packets of others. Any thread may call at any time; nothing waits.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from functools import partial
+from operator import sub
 from typing import TYPE_CHECKING
 
 from gscope.capture.shedding.controller import LoadReason, LoadSignals, RateState, next_rate
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 INTERVAL_NS = 20_000_000
 """Least time between two reports of an interface."""
 
+BUSY_NS = 500_000_000
+"""Least time over which the share of busy time is taken: blocks of packets arrive in bursts."""
+
 _NS_PER_SECOND = 1_000_000_000
 _MOST_ROUNDS = 8
 """Rounds in which a common border of different epochs is looked for; any border is sound."""
@@ -40,19 +45,39 @@ class InterfaceLoad:
     Attributes:
         occupancy: part of its fullest ring that is in use.
         dropped_packets: packets that the kernel dropped since the capture began.
-        worked_ns: time for which its threads have worked, divided by their number.
+        worked_ns: time for which each of its threads has worked.
     """
 
     occupancy: float
     dropped_packets: int
-    worked_ns: int
+    worked_ns: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class _Reported:
-    load: InterfaceLoad = InterfaceLoad(0.0, 0, 0)
+    """The last report of an interface.
+
+    Attributes:
+        load: how loaded it was.
+        at_ns: when it reported; None if it never did, or has ended.
+        busy: part of the time that its busiest thread worked, some time before.
+        busy_since: when the time over which this is taken began, and what threads had worked then.
+    """
+
+    load: InterfaceLoad = InterfaceLoad(0.0, 0, ())
     at_ns: int | None = None
     busy: float = 0.0
+    busy_since: tuple[int, tuple[int, ...]] | None = None
+
+    def update(self, load: InterfaceLoad, now_ns: int) -> None:
+        """Replace the load. How busy the threads are is known after ``BUSY_NS``."""
+        self.load, self.at_ns = load, now_ns
+        since_ns, worked_ns = self.busy_since or (now_ns, load.worked_ns)
+        if now_ns - since_ns >= BUSY_NS:
+            longest_ns = max(map(sub, load.worked_ns, worked_ns), default=0)
+            self.busy = min(1.0, longest_ns / (now_ns - since_ns))
+            since_ns, worked_ns = now_ns, load.worked_ns
+        self.busy_since = since_ns, worked_ns
 
 
 @dataclass(slots=True)
@@ -75,6 +100,7 @@ class LoadControl:
     earlier: Mapping[str, ThresholdSchedule] = field(default_factory=dict)
     least_rate: float = field(init=False)
     states: list[RateState] = field(init=False)
+    _interfaces: list[set[str]] = field(init=False)
     _reports: dict[str, _Reported] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -82,19 +108,29 @@ class LoadControl:
         steps = (step for schedule in self.earlier.values() for step in schedule.steps)
         self.least_rate = rate_of(min((s.threshold for s in steps), default=FULL_THRESHOLD))
         self.states = [RateState(rate=self._earlier_rate(sample)) for sample in self.samples]
+        self._interfaces = [set() for _ in self.samples]
 
     def begin(
         self,
+        interface: str,
         streams: Mapping[str, str],
         set_threshold: Callable[[str, int], None],
-    ) -> MovingThresholds:
+    ) -> MovingThresholds | None:
         """Return the thresholds of an interface or lane, as they are when it begins.
 
+        None if no LFTA of the interface follows the load. Called before any interface reports.
+
         Args:
+            interface: name of the interface.
             streams: for each LFTA of the interface, by name, the stream that it writes.
             set_threshold: sets the threshold of an LFTA.
         """
         components = [[n for n in sample.lftas if n in streams] for sample in self.samples]
+        for lftas, interfaces in zip(components, self._interfaces, strict=True):
+            if lftas:
+                interfaces.add(interface)
+        if not any(components):
+            return None
         earlier = {n: self.earlier[s] for n, s in streams.items() if s in self.earlier}
         return begin_moving(components, earlier, FULL_THRESHOLD, set_threshold)
 
@@ -108,7 +144,7 @@ class LoadControl:
         return reported is None or reported.at_ns is None or now_ns - reported.at_ns >= INTERVAL_NS
 
     def report(self, interface: str, load: InterfaceLoad, now_ns: int, time_ns: int) -> None:
-        """Take over the load of an interface, and change the rates by it.
+        """Take over the load of an interface, and change the rates of its components by it.
 
         Args:
             interface: its name.
@@ -117,22 +153,30 @@ class LoadControl:
             time_ns: the time on which epochs are based.
         """
         with self._lock:
-            reported = self._reports.setdefault(interface, _Reported())
-            if reported.at_ns is not None and now_ns > reported.at_ns:
-                worked_ns = load.worked_ns - reported.load.worked_ns
-                reported.busy = min(1.0, worked_ns / (now_ns - reported.at_ns))
-            reported.load, reported.at_ns = load, now_ns
-            signals = LoadSignals(
-                max(each.load.occupancy for each in self._reports.values()),
-                sum(each.load.dropped_packets for each in self._reports.values()),
-                max(each.busy for each in self._reports.values()),
-                self.log_fill(),
-            )
+            self._reports.setdefault(interface, _Reported()).update(load, now_ns)
+            log_fill = self.log_fill()
             self.states = [
-                next_rate(state, signals, now_ns, _epoch(sample, time_ns), self._least(sample))
-                for state, sample in zip(self.states, self.samples, strict=True)
+                next_rate(
+                    state,
+                    self._signals(interfaces, interface, log_fill),
+                    now_ns,
+                    _epoch(sample, time_ns),
+                    max(self.min_rate, sample.min_rate),
+                )
+                if interface in interfaces
+                else state
+                for state, sample, interfaces in zip(
+                    self.states, self.samples, self._interfaces, strict=True
+                )
             ]
             self.least_rate = min([self.least_rate, *(state.rate for state in self.states)])
+
+    def forget(self, interface: str) -> None:
+        """Take note that an interface has ended: from now on it is not loaded."""
+        with self._lock:
+            if interface in self._reports:
+                dropped_packets = self._reports[interface].load.dropped_packets
+                self._reports[interface] = _Reported(InterfaceLoad(0.0, dropped_packets, ()))
 
     def thresholds(self) -> list[int]:
         """Return the threshold of each component."""
@@ -152,8 +196,17 @@ class LoadControl:
         )
         return rate_of(min(left, default=FULL_THRESHOLD))
 
-    def _least(self, sample: MovingSample) -> float:
-        return max(self.min_rate, sample.min_rate)
+    def _signals(self, interfaces: set[str], reporting: str, log_fill: float) -> LoadSignals:
+        """Return the worst signals of some interfaces, of which one reports just now."""
+        reports = [self._reports[name] for name in interfaces if name in self._reports]
+        occupancy = max(each.load.occupancy for each in reports)
+        return LoadSignals(
+            occupancy,
+            self._reports[reporting].load.occupancy == occupancy,
+            sum(each.load.dropped_packets for each in reports),
+            max(each.busy for each in reports),
+            log_fill,
+        )
 
 
 def next_border(clocks: Sequence[Expression], after_ns: int) -> int:

@@ -69,6 +69,14 @@ class MovingThresholds:
         self._take_over(component, threshold)
         return len(self._components) - 1
 
+    def has(self, component: int) -> bool:
+        """Return whether an LFTA of the component samples on this interface."""
+        return bool(self._components[component].lftas)
+
+    def is_rising(self, component: int) -> bool:
+        """Return whether a rise of the component waits for packets of the next epoch."""
+        return self._components[component].rising is not None
+
     def threshold(self, component: int) -> int:
         """Return the threshold of current packets, or of the next epoch if it will rise."""
         held = self._components[component]

@@ -76,14 +76,11 @@ def config_of_replay(config: Config) -> Config:
     """
     if config.shedding_mode is not SheddingMode.AUTO:
         return config
-    origin = config.origins[MODE]
-    if _directness(origin) > _directness("a file"):
-        message = (
-            f"{origin}: auto follows the load of a live capture, and a replay has none; use"
-            " --sample-rate to answer from a sample"
-        )
-        raise UsageError(message)
-    return replace(config, shedding_mode=SheddingMode.OFF, sample_rate=None)
+    return _without_shedding(
+        config,
+        "auto follows the load of a live capture, and a replay has none; use --sample-rate to"
+        " answer from a sample",
+    )
 
 
 def config_of_reader(config: Config) -> Config:
@@ -96,12 +93,22 @@ def config_of_reader(config: Config) -> Config:
     """
     if config.shedding_mode is SheddingMode.OFF:
         return config
+    return _without_shedding(
+        config,
+        "packets are sampled where they are captured, and a run that reads other hosts captures"
+        " none",
+    )
+
+
+def _without_shedding(config: Config, refusal: str) -> Config:
+    """Return the settings without the sample for which the file asks.
+
+    Raises:
+        UsageError: a flag or the environment asks for it, which is refused.
+    """
     origin = config.origins[MODE]
     if _directness(origin) > _directness("a file"):
-        message = (
-            f"{origin}: packets are sampled where they are captured, and a run that reads other"
-            " hosts captures none"
-        )
+        message = f"{origin}: {refusal}"
         raise UsageError(message)
     return replace(config, shedding_mode=SheddingMode.OFF, sample_rate=None)
 

@@ -115,7 +115,7 @@ def test_groups_below_the_threshold_of_their_epoch_are_whole(tmp_path: Path, fan
         is_overloaded = now - begins[0] > 0.5 and len(falls) < 3
         if is_overloaded and (not falls or now - falls[-1] > 0.15):
             falls.append(now)
-        return InterfaceLoad(0.9 if is_overloaded else 0.1, 0, 0)
+        return InterfaceLoad(0.9 if is_overloaded else 0.1, 0, (0,))
 
     with mock.patch.object(LiveInterface, "load", load):
         summary = captured(folder, compiled, fanout, 3.0)

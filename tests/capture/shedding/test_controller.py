@@ -85,6 +85,23 @@ def test_the_rate_rises_by_a_quarter_after_three_calm_epochs() -> None:
     assert state.reason is LoadReason.NONE
 
 
+def test_short_epochs_do_not_speed_up_what_needs_time() -> None:
+    """Epochs of 10 ms: every turn begins one."""
+    lags = replace(CALM, log_fill=0.6)
+    assert follow(RateState(), *((lags, 10 * n, n) for n in range(51))).rate == 0.5
+    assert follow(RateState(), *((lags, 10 * n, n) for n in range(52))).rate == 0.25
+    fallen = follow(RateState(), (FULL, 0, 0))
+    assert follow(fallen, *((CALM, 10 * n, n) for n in range(1, 50))).rate == 0.5
+    assert follow(fallen, *((CALM, 10 * n, n) for n in range(1, 100))).rate == 0.625
+
+
+def test_an_old_measurement_of_a_full_ring_does_not_halve_it_again() -> None:
+    old = replace(FULL, is_measured=False)
+    state = follow(RateState(), (FULL, 0, 1), (old, 150, 1), (old, 900, 1))
+    assert state.rate == 0.5
+    assert follow(state, (FULL, 901, 1)).rate == 0.25
+
+
 def test_it_does_not_rise_between_borders() -> None:
     state = follow(RateState(), (FULL, 0, 0), *((CALM, 1000 * n, n) for n in range(1, 5)))
     assert state.rate == 0.625
@@ -111,7 +128,13 @@ def test_equal_signals_give_equal_rates() -> None:
     random = Random(5)
     turns = [
         (
-            LoadSignals(random.random(), n // 9, random.random(), random.random() / 1.5),
+            LoadSignals(
+                random.random(),
+                random.random() < 0.9,
+                n // 9,
+                random.random(),
+                random.random() / 1.5,
+            ),
             40 * n,
             n // 25,
         )
@@ -141,7 +164,7 @@ class Ring:
         self.dropped += lost
         self.held -= lost
         busy = taken * cost / (self.capacity * seconds)
-        return LoadSignals(self.held / self.size, round(self.dropped), busy)
+        return LoadSignals(self.held / self.size, dropped_packets=round(self.dropped), busy=busy)
 
 
 @pytest.mark.parametrize("load", [1.5, 2.0, 4.0])
