@@ -1,16 +1,18 @@
-"""What all tests share: Hypothesis profiles, an order, a limit on tests that CI may skip."""
+"""What all tests share: Hypothesis profiles, an order, limits on time and on tests that CI may skip."""
 
 from __future__ import annotations
 
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.support.deadline import TEARDOWN_S, deadline
 from tests.support.shared_spark import SharedSpark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from _pytest.terminal import TerminalReporter
@@ -49,6 +51,28 @@ def _rank(item: pytest.Item) -> int:
     if "shared_spark" in getattr(item, "fixturenames", ()):
         return 0
     return 1 if item.get_closest_marker("slow") else 2
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup() -> Generator[None]:
+    with deadline():
+        yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call() -> Generator[None]:
+    with deadline():
+        yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Generator[None]:
+    with deadline(TEARDOWN_S):
+        yield
+
+
+def pytest_enter_pdb() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)  # debugging takes its time
 
 
 @pytest.fixture

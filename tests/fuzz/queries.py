@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import random
 import re
-import signal
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from tests.support.deadline import DeadlineError, deadline
 
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.errors import GsqlError, UnsupportedError, UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.gsql.parser import parse
 from gscope.queries.gsql.printer import print_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
 
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 20
@@ -123,9 +118,9 @@ def check_query(seed: int) -> str:
     """Put a mutated text through the compiler; a sentence on what went wrong, "" if nothing did."""
     text = mutated(random.Random(seed))
     try:
-        with _limited(LIMIT_S):
+        with deadline(LIMIT_S):
             wrong = _check(text)
-    except _TooLongError:
+    except DeadlineError:
         wrong = f"took more than {LIMIT_S} s"
     except Exception as error:
         wrong = f"{type(error).__name__}: {error}"
@@ -153,21 +148,3 @@ def _check(text: str) -> str:
         return ""
     compile(kernel.source, "kernel", "exec")
     return ""
-
-
-class _TooLongError(BaseException):
-    """The time is up."""
-
-
-@contextmanager
-def _limited(seconds: int) -> Iterator[None]:
-    def on_alarm(_number: int, _frame: FrameType | None) -> None:
-        raise _TooLongError
-
-    before = signal.signal(signal.SIGALRM, on_alarm)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)

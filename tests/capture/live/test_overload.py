@@ -66,10 +66,12 @@ def captured(folder: Path, compiled: Program, fanout: int, seconds: float) -> Ca
 
     def talk() -> None:
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            send(udp_frame(number, 1000 + number % FLOWS) for number in range(FLOWS))
-            threading.Event().wait(0.01)
-        stop.request()
+        try:
+            while time.monotonic() < end:
+                send(udp_frame(number, 1000 + number % FLOWS) for number in range(FLOWS))
+                threading.Event().wait(0.01)
+        finally:
+            stop.request()
 
     with own_network(), Devices(settings) as devices:
         actor = threading.Thread(target=talk)

@@ -12,10 +12,11 @@ import pytest
 from tests.support.gscope_command import is_alive, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 BEGIN = """
-import os, signal, sys
+import os, signal, sys, time
 from pathlib import Path
 from gscope.cli.session.detach import detach
 from gscope.cli.rundir.run_dir import RunDir
@@ -48,9 +49,11 @@ def detached(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def blocked() -> None:
+def blocked() -> Iterator[None]:
     """SIGUSR2 is inherited as blocked, so that it stays pending until it is waited for."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def test_the_command_ends_when_packets_are_captured(tmp_path: Path, blocked: None) -> None:
@@ -85,7 +88,7 @@ def test_what_interrupts_the_command_interrupts_the_run(tmp_path: Path) -> None:
         [
             sys.executable,
             "-c",
-            BEGIN + "    print('up', flush=True)\n    signal.pause()",
+            BEGIN + "    print('up', flush=True)\n    while True: time.sleep(0.01)",
             str(tmp_path),
         ],
         stdout=subprocess.PIPE,

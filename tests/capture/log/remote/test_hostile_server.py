@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
+from tests.support.gscope_command import PATIENCE_S
 
 from gscope.capture.log.remote import client as client_module
 from gscope.capture.log.remote.address import LogAddress, TcpAddress
@@ -41,7 +43,11 @@ class Server(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no t
 def server() -> Iterator[Server]:
     server = Server("grpc://127.0.0.1:0")
     yield server
-    server.shutdown()
+    # It waits for its calls to end, which no signal interrupts.
+    ending = threading.Thread(target=server.shutdown, daemon=True)
+    ending.start()
+    ending.join(PATIENCE_S)
+    assert not ending.is_alive(), "a call to the server has not ended"
 
 
 @pytest.fixture
