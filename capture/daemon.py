@@ -129,7 +129,10 @@ class Daemon:
             from gscope.capture.sources.files.stored import open_nonblocking
 
             hold(files, self._confinement.identity, open_nonblocking)
-        self._confine(Path(file).absolute().parent for file in files)
+        folders = (Path(file).absolute().parent for file in files)
+        # A link may lead to another folder, or in a circle, for which ``resolve`` raises.
+        targets = (Path(os.path.realpath(file)) for file in files)
+        self._confine([*folders, *targets])
         self._follow(supervisor_fd)
         # Imported once the settings are known to be valid: numba and pyarrow take most of the
         # start-up time.

@@ -102,3 +102,26 @@ def test_a_replay_answers_in_any_folder(tmp_path: Path, is_named: bool) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {EVERYTHING, "main.pcap"}
     (work_dir,) = odd.iterdir()
     assert list(work_dir.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_link_to_a_capture_in_another_folder_is_read(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    write_pcap(there / "main.pcap", [(10**9, udp(0))])
+    (here / "linked.pcap").symlink_to(there / "main.pcap")
+    (here / "circle.pcap").symlink_to("circle.pcap")
+
+    def replayed(name: str) -> subprocess.CompletedProcess[str]:
+        arguments = ("replay", here / name, "-e", FLOWS, "-o", "csv", "--work-dir", tmp_path / "wd")
+        return subprocess.run(
+            command(*arguments), capture_output=True, text=True, check=False, timeout=300
+        )
+
+    found = replayed("linked.pcap")
+    assert (found.returncode, found.stdout) == (0, "tb,srcPort,n\n0,1000,1\n"), found.stderr
+    circle = replayed("circle.pcap")
+    assert circle.returncode == 1
+    assert "circle.pcap" in circle.stderr
+    assert len(circle.stderr.splitlines()) == 1
