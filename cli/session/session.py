@@ -151,7 +151,7 @@ class Session:
         with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:
             program = None
             if run_dir.resumed is not None:
-                program = self._compiled(run_dir)
+                program = self.compiled(run_dir, observer)
                 ensure_same_sample(self.config, run_dir, program)
                 ensure_same(run_dir, program)
             if sentence := namesake(run_dir, name):
@@ -201,7 +201,7 @@ class Session:
                 if self.listener is None:
                     # Before the queries compile: starting Java is the longest part of a small run.
                     supervisor.start_job(self._job_settings())
-                program = program or self._compiled(run_dir)
+                program = program or self.compiled(run_dir, observer)
                 if self.listener is not None:
                     from gscope.cli.session.sensor import serve_rows
 
@@ -286,7 +286,12 @@ class Session:
             message = f"cannot prepare {folder}: {os_reason(error)}"
             raise UsageError(message) from error
 
-    def _compiled(self, run_dir: RunDir) -> Program:
+    def compiled(self, run_dir: RunDir, observer: RunObserver) -> Program:
+        """Compile the queries, and report what they warn of.
+
+        Raises:
+            GscopeError: a query is invalid, or does not permit the rate of the sample.
+        """
         from gscope.cli.config.shedding import chosen_shedding, ensure_allowed
         from gscope.cli.session.compile_request import compile_request, show_warnings
         from gscope.cli.session.sampling import warn_of_unsampled
@@ -305,10 +310,11 @@ class Session:
         except GscopeError:
             run_dir.hand_back_if_resumed()
             raise
-        show_warnings(compiled)
         program = compiled.program
-        ensure_allowed(program, chosen_shedding(self.config))
-        warn_of_unsampled(self.config, program)
+        with observer.aside(is_message=True):
+            show_warnings(compiled)
+            ensure_allowed(program, chosen_shedding(self.config))
+            warn_of_unsampled(self.config, program)
         if self.relay is not None:
             from gscope.cli.config.relay_inputs import ensure_relayable
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from gscope.capture.settings import CaptureSettings, InterfaceSettings, Listener
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.cli.config.effective import GivenSetting, load_config
 from gscope.cli.config.run_limits import RunLimits
+from gscope.cli.render.progress import NullProgress
 from gscope.cli.rundir.records import choose_run
 from gscope.cli.rundir.run_dir import RunDir
 from gscope.cli.session.request import QueryRequest
@@ -30,6 +32,7 @@ from gscope.queries.plan.sampling import SamplingComponent
 from gscope.queries.run_folder.layout import CAPTURE_SETTINGS_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from gscope.cli.config.effective import Config
@@ -144,6 +147,37 @@ def test_results_that_no_rate_concerns_are_named(capsys: pytest.CaptureFixture[s
     warn_of_unsampled(at_rate("0.1"), program)
     assert f"all packets are processed for {', '.join(found)}," in capsys.readouterr().err
     warn_of_unsampled(at_rate(None), program)
+    assert capsys.readouterr().err == ""
+
+
+class Beside(NullProgress):
+    """Notes what is printed while the terminal is free."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        super().__init__()
+        self.printed = ""
+        self._capsys = capsys
+
+    @contextmanager
+    def aside(self, *, is_message: bool = False) -> Iterator[None]:
+        assert is_message
+        before = self._capsys.readouterr().err
+        assert before == "", "printed over the progress line"
+        yield
+        self.printed += self._capsys.readouterr().err
+
+
+def test_warnings_leave_the_progress_line_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "DEFINE { query_name 'longest'; } SELECT max(len) AS m FROM TCP"
+    session = Session(
+        QueryRequest((), (text,)), CAPTURE.interfaces, RunLimits(), None, None, at_rate("0.1")
+    )
+    observer = Beside(capsys)
+    with RunDir(tmp_path, "longest", is_exact=True) as run_dir:
+        session.compiled(run_dir, observer)
+    assert observer.printed.startswith("warning: all packets are processed for longest,")
     assert capsys.readouterr().err == ""
 
 
