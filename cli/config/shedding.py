@@ -52,7 +52,7 @@ def chosen_shedding(config: Config) -> SheddingSettings:
     if config.sample_rate is None:
         message = (
             f"{config.origins[MODE]}: the mode {config.shedding_mode} needs a rate; add"
-            " --sample-rate, such as --sample-rate 0.1"
+            " --sample-rate 0.1, or `rate: 0.1` below shedding in the file"
         )
         raise UsageError(message)
     return SheddingSettings(config.shedding_mode, config.sample_rate)

@@ -366,9 +366,13 @@ def _shown(expression: Expression | None) -> str:
 
 def _entries(entry: dict[str, Any]) -> Iterator[str]:
     for key, value in entry.items():
-        text = ", ".join(value) if isinstance(value, list) else value
-        if key != "name" and text:
-            yield f"  {key:<10} {text}"
+        if key == "clauses":
+            texts = value
+        else:
+            texts = [", ".join(value) if isinstance(value, list) else value]
+        if key != "name" and any(texts):
+            yield f"  {key:<10} {texts[0]}"
+            yield from (f"{'':<12} {text}" for text in texts[1:])
 
 
 def _indented(lines: Sequence[str], depth: int = 1) -> Iterator[str]:

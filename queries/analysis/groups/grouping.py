@@ -28,6 +28,7 @@ from gscope.queries.expressions.expressions import Column, Expression, NamedExpr
 from gscope.queries.expressions.schema import ColumnSchema, free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
+from gscope.queries.gsql.node import walk
 from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGroupBy, WindowGroupBy
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
@@ -234,6 +235,9 @@ class Grouping:
         remedy = f"add {text} to GROUP BY, or write max({text})"
         if not self.body.group_by:
             remedy = f"add {self._whole_clause()}, which is GROUP BY ALL, or write max({text})"
+        elif any(part is name for term in self.body.sample_by for part in walk(term)):
+            message = f"packets of one group can differ in {text}"
+            remedy = f"add {text} to GROUP BY, or sample by functions of group-by terms"
         raise TypeMismatchError(message, position=name.position, remedy=remedy)
 
     def _whole_clause(self) -> str:

@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
 
 def show_sampling_operator(sampling: Sampling) -> list[str]:
-    """Return the clauses of the operator, a line each, with calls written out."""
+    """Return the clauses of the operator, a line each, with calls written out.
+
+    Superaggregates and calls that SELECT reads are shown with the names of their columns.
+    """
     written = _Written(sampling)
     lines = [f"supergroup {', '.join(sampling.supergroup) or 'all of the window'}"]
     lines += [f"where {written.condition(each)}" for each in sampling.where]
-    lines += [f"superaggregate {written.names[s.name]}" for s in sampling.superaggregates]
+    lines += [
+        f"superaggregate {s.name} := {written.names[s.name]}" for s in sampling.superaggregates
+    ]
     lines += [
         f"aggregate {a.name} := {a.function}({', '.join(map(written.text, a.arguments)) or '*'})"
         for a in sampling.aggregates
@@ -32,7 +37,7 @@ def show_sampling_operator(sampling: Sampling) -> list[str]:
     ):
         if clause is not None:
             lines.append(f"{name} {written.condition(clause)}")
-    lines += [f"select {written.names[call.name]}" for call in sampling.selected]
+    lines += [f"select {call.name} := {written.names[call.name]}" for call in sampling.selected]
     return lines
 
 
@@ -48,7 +53,7 @@ def sample_state_bound(node: SampleNode) -> str:
     scope = f"each supergroup ({', '.join(sampling.supergroup)})" if sampling.supergroup else "it"
     states = sorted({STATEFUL[name].state for name in sampling.functions if name in STATEFUL})
     kept = f"; between windows only the state {' and '.join(states)} is kept" if states else ""
-    return f"{waits}; then {scope} has at most {sampling.max_groups} groups at a time{kept}"
+    return f"{waits}; then {scope} has at most {sampling.max_groups:,} groups at a time{kept}"
 
 
 class _Written:

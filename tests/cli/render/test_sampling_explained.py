@@ -11,9 +11,13 @@ FLOWS = (
 )
 
 
-def _section(text: str) -> list[str]:
+def _lines(text: str) -> list[str]:
     compiled = compile_queries([QueryText(text, "query")], CompileContext(("main1",)))
-    lines = list(as_text(explain_compiled(compiled)))
+    return list(as_text(explain_compiled(compiled)))
+
+
+def _section(text: str) -> list[str]:
+    lines = _lines(text)
     start = lines.index("Sampling (with --sample-rate)")
     return lines[start + 1 : lines.index("", start)]
 
@@ -47,3 +51,24 @@ def test_estimates_and_what_is_not_sampled_are_shown() -> None:
         "  b is not sampled",
         "    b, max(len): a sample of a group's packets does not estimate it",
     ]
+
+
+def test_each_clause_of_the_sampling_operator_has_a_line() -> None:
+    text = (
+        "SELECT tb, srcIP, UMAX(sum(len), ssthreshold()) AS bytes, sum(len) / sum$(len) AS share "
+        "FROM IP WHERE ssample(len, 3) GROUP BY time/60 AS tb, srcIP HAVING ssfinal_clean(sum(len))"
+    )
+    lines = _lines(text)
+    start = next(number for number, line in enumerate(lines) if line.startswith("  clauses"))
+    assert [line[13:] for line in lines[start : start + 6]] == [
+        "supergroup all of the window",
+        "where ssample(int_to_float(len), 3)",
+        "superaggregate $super3 := sum$(len)",
+        "aggregate sum_len := sum(len)",
+        "having ssfinal_clean(int_to_float(sum_len))",
+        "select $call2 := ssthreshold()",
+    ]
+    assert lines[start + 6] == (
+        "  columns    tb, srcIP, bytes := max_of(int_to_float(sum_len), $call2), "
+        "share := int_to_float(sum_len) / int_to_float($super3)"
+    )

@@ -90,7 +90,12 @@ def test_names_of_hints_are_names_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("text", "marked", "message", "remedy"),
     [
-        (f"{GROUPS} SAMPLE BY srcPort", "srcPort", "neither grouped", "add srcPort to GROUP BY"),
+        (
+            f"{GROUPS} SAMPLE BY srcPort / 2",
+            "srcPort",
+            "packets of one group can differ in srcPort",
+            "add srcPort to GROUP BY, or sample by functions of group-by terms",
+        ),
         (f"{GROUPS} SAMPLE BY tb", "tb", "cannot be sampled by tb", "no time"),
         (f"{GROUPS} SAMPLE BY count(*)", "count", "aggregate count", "group-by terms"),
         (
