@@ -9,6 +9,7 @@ from gscope.queries.analysis.analyze import analyze
 from gscope.queries.analysis.sampling.sampled import sampled
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.hidden_order import with_order
+from gscope.queries.plan.moving_samples import moving_samples
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.plan.rules.optimize import optimize
 from gscope.queries.plan.split.share import share
@@ -89,6 +90,11 @@ class Compiled:
     def sampling(self) -> SamplingReport:
         """How packets are sampled if they are."""
         return sampled(self.stages[0][1], self.shared)[1]
+
+    @property
+    def fixed_rates(self) -> dict[str, str]:
+        """Why components cannot follow the load, by the names of their LFTAs."""
+        return moving_samples(sampled(self.stages[0][1], self.shared)[0])[1]
 
 
 def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Compiled:

@@ -8,7 +8,7 @@ from gscope.queries.plan.sampling import SamplingMethod, Standing
 from gscope.queries.plan.show_expressions import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gscope.queries.plan.sampling_report import (
         ComponentReport,
@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 _METHODS = {SamplingMethod.GROUPS: "groups", SamplingMethod.TUPLES: "single packets"}
 
 
-def show_sampling(report: SamplingReport) -> dict[str, Any]:
-    """Return the report as plain values."""
+def show_sampling(report: SamplingReport, fixed_rates: Mapping[str, str]) -> dict[str, Any]:
+    """Return the report as plain values.
+
+    Args:
+        report: the report.
+        fixed_rates: why components cannot follow the load, by the names of their LFTAs.
+    """
     return {
         "components": [_component(each) for each in report.components],
         "not_sampled": {each.result: list(each.reasons) for each in report.unsampled},
+        "not_sampled_by_load": dict(fixed_rates),
     }
 
 
@@ -47,6 +53,9 @@ def sampling_lines(shown: dict[str, Any]) -> Iterator[str]:
                 yield f"  compatible with {', '.join(query['compatible'])}"
         if component["min_rate"]:
             yield f"the rate is at least {component['min_rate']:g}"
+    for lftas, reason in shown["not_sampled_by_load"].items():
+        yield f"with --shedding auto, LFTA {lftas} keeps all packets"
+        yield f"  {reason}"
     for name, reasons in shown["not_sampled"].items():
         yield f"{name} is not sampled"
         for reason in reasons:

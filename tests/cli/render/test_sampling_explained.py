@@ -48,6 +48,8 @@ def test_estimates_and_what_is_not_sampled_are_shown() -> None:
         "  a: estimates",
         "    scaled: n",
         "    estimated: mean",
+        "  with --shedding auto, LFTA a keeps all packets",
+        "    a estimates: its rates may not change within an epoch",
         "  b is not sampled",
         "    b, max(len): a sample of a group's packets does not estimate it",
     ]
