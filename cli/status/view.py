@@ -274,9 +274,10 @@ def _notes(document: Document) -> Iterator[Text]:
     capture, job = document["capture"], document["job"]
     if capture is not None:
         log = capture["log"]
+        waiting = log["waiting_messages"]
         yield Text(
             f"log: {size(log['used_bytes'])}B of {size(log['budget_bytes'])}B, "
-            f"{count(log['waiting_messages'])} messages waiting"
+            f"{count(waiting)} message{'' if waiting == 1 else 's'} waiting"
         )
         yield Text(tuple_equation(log))
         if (rate := capture.get("sample_rate", 1.0)) < 1:

@@ -16,7 +16,8 @@ _EXAMPLE = "[RANGE '1 min' SLIDE '10 sec']"
 _EXAMPLES = {"RANGE": _EXAMPLE, "SLICES": "[SLICES '12 sec', '3 sec']"}
 _WINDOW = re.compile(r"[\[(]\s*(?:RANGE|SLICES)\s+[^\s\])]", re.IGNORECASE)
 _WORDS = {
-    "SLIDE": f"RANGE comes first: write {_EXAMPLE}",
+    "SLIDE": "RANGE says how long a window is, and comes first: write "
+    f"{_EXAMPLE}; without SLIDE windows follow one another",
     "ROWS": "rows with equal times have no order, so a number of them would hold others in each "
     "run; write RANGE over a column that numbers them: [RANGE 100 ON n]",
     "SESSION": "to end a group after a pause write GROUP BY time/30 AS tb, srcIP "
