@@ -95,6 +95,11 @@ class Daemon:
         self._unconfined: list[str] = []
         self._listener: Listener | None = None
 
+    @property
+    def leaves_data(self) -> bool:
+        """Whether a run that ends now may have packets or rows to answer."""
+        return self._log is None or not self._log.is_empty
+
     def run(self, supervisor_fd: int) -> int:
         """Capture and serve; return the exit code.
 
@@ -419,7 +424,9 @@ def main(arguments: list[str]) -> int:
         return daemon.run(supervisor_fd)
     except GscopeError as error:
         is_final = isinstance(error, RefusedInputError)
-        events.send(ProcessError(str(error), is_final=is_final, exit_code=error.exit_code))
+        events.send(
+            ProcessError(str(error), is_final, error.exit_code, leaves_data=daemon.leaves_data)
+        )
         return error.exit_code
 
 

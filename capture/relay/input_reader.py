@@ -63,6 +63,7 @@ class InputReader:
 
     Attributes:
         is_needed: whether the input is read even while the shelf is full.
+        is_registered: whether the input has registered the relay, and was there when it last tried.
         received_bytes: bytes of rows received.
     """
 
@@ -78,6 +79,7 @@ class InputReader:
         self.name = name
         self.address = address
         self.is_needed = True
+        self.is_registered = False
         self.received_bytes = 0
         self._consumer = consumer
         self._program = program
@@ -147,6 +149,8 @@ class InputReader:
                 problem = Disconnected(self.name, str(error)[:MOST_LETTERS], is_refused)
             if not self._put(problem):
                 return
+            # One that was refused behind ``describe`` is still registered.
+            self.is_registered = self.is_registered and problem.is_refused
             self._is_stopped.wait(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -159,6 +163,7 @@ class InputReader:
         """
         self._is_given_up = False
         described = log.describe()
+        self.is_registered = True
         ensure_same_lftas(self._program, described, str(self.address))
         streams = _streams(described, self._program)
         reply: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()

@@ -115,6 +115,16 @@ class RelayLoop:
             StreamError: the log or the state cannot be written.
             RefusedInputError: an input refuses, or is refused, at first contact.
         """
+        try:
+            self._relay(stop, on_turn)
+        except RefusedInputError:
+            if self._log.is_empty:
+                # Nothing is to be resumed, so its name will not be used again.
+                self._leave(on_turn)
+            raise
+        self._leave(on_turn)
+
+    def _relay(self, stop: threading.Event, on_turn: Callable[[], None]) -> None:
         for reader in self.readers.values():
             reader.start()
         try:
@@ -132,8 +142,6 @@ class RelayLoop:
             self._is_over = True
             for reader in self.readers.values():
                 reader.stop()
-        if not self._is_named:
-            self._leave(on_turn)
 
     def _settle(self, on_turn: Callable[[], None]) -> None:
         """Acknowledge all that is in the log, if the inputs take it in time.
@@ -148,15 +156,16 @@ class RelayLoop:
             on_turn()
 
     def _leave(self, on_turn: Callable[[], None]) -> None:
-        """Deregister from connected inputs: the name of the relay will not be used again.
+        """Deregister from connected inputs, unless the user has named the relay.
 
-        Otherwise they would keep rows for it, as they do for a relay that the user has named.
+        They would keep rows for a name that is not used again.
         """
+        if self._is_named:
+            return
         leaving = [
             threading.Thread(target=reader.deregister, name=f"leave {name}", daemon=True)
             for name, reader in self.readers.items()
-            if self.statuses[name].is_connected
-            and self.statuses[name].state is not InputState.ENDED
+            if reader.is_registered and self.statuses[name].state is not InputState.ENDED
         ]
         for each in leaving:
             each.start()

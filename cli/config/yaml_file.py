@@ -240,5 +240,17 @@ def _below(where: str) -> str:
     return f" below {where}" if where else ""
 
 
+_OPTIONS = {
+    **dict.fromkeys(("from", "input", "inputs"), "--from"),
+    "ca": "--tls-ca",
+    "as": "--as",
+    "absent_after": "--absent-after",
+}
+"""Options that are not settings of the file, by the keys that users try."""
+
+
 def _hint(key: str, allowed: Iterable[str]) -> str:
+    if option := _OPTIONS.get(key):
+        variable = f"GSCOPE_{option[2:].replace('-', '_').upper()}"
+        return f"it is not in the file: give {option}, or set ${variable}"
     return suggestion(key, allowed, f"expected one of {', '.join(allowed)}", is_quoted=True)

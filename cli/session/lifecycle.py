@@ -24,7 +24,7 @@ from gscope.cli.rundir.records import FOLDER_PREFIX, read_run
 from gscope.cli.rundir.run_log import RunLog
 from gscope.cli.session import sd_notify
 from gscope.cli.supervision.supervisor import Interrupted
-from gscope.errors import UsageError
+from gscope.errors import GscopeError, UsageError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ def _on_failure(run_dir: RunDir, error: BaseException, *, has_captured: bool) ->
     """Keep or hand back the folder of a run that failed."""
     if run_dir.is_kept or not run_dir.file.record.is_live:
         return
-    if not has_captured:
+    has_nothing = isinstance(error, GscopeError) and not error.leaves_data
+    if not has_captured or has_nothing:
         run_dir.hand_back_if_resumed()
     elif not _is_leaving(error):
         run_dir.is_kept = True

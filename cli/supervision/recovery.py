@@ -171,6 +171,7 @@ class Recovery:
         failure = self._failure(source, error.message)
         if error.exit_code is not None:
             failure.exit_code = error.exit_code
+        failure.leaves_data = error.leaves_data
         return failure
 
     def _restart(self, name: str) -> None:

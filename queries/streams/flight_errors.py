@@ -29,11 +29,15 @@ class FlightErrors(ABC):
         if isinstance(error, flight.FlightServerError | flight.FlightUnauthenticatedError):
             raise StreamError(self.refusal(error)) from error
         if isinstance(error, pa.ArrowException | OSError):
-            raise DisconnectedError(self.silence(error)) from error
+            raise self.disconnection(error) from error
 
     @abstractmethod
     def refusal(self, error: BaseException) -> str:
         """Return what to report if the server refused."""
+
+    def disconnection(self, error: BaseException) -> StreamError:
+        """Return the error to raise if the server does not answer, or cannot be connected to."""
+        return DisconnectedError(self.silence(error))
 
     @abstractmethod
     def silence(self, error: BaseException) -> str:

@@ -28,12 +28,14 @@ class ProcessError(ProcessEvent):
         message: a sentence, or one a line.
         is_final: whether the process would fail again if it were restarted.
         exit_code: with which the command is to end; None: that of the kind of process.
+        leaves_data: whether the run may have packets or rows to answer.
     """
 
     kind = "error"
     message: str
     is_final: bool = False
     exit_code: int | None = None
+    leaves_data: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,9 +31,15 @@ _LONGEST_LINE, _CHARACTERS_BEFORE = 160, 100
 
 
 class GscopeError(Exception):
-    """Base of all deliberate errors; ``exit_code`` is what the command line exits with."""
+    """Base of all deliberate errors.
+
+    Attributes:
+        exit_code: what the command line exits with.
+        leaves_data: whether a live run that fails with it may have packets or rows to answer.
+    """
 
     exit_code = 1
+    leaves_data = True
 
 
 class UsageError(GscopeError):

@@ -16,8 +16,9 @@ import pyarrow.flight as flight
 
 from gscope.capture.log.description import LogDescription
 from gscope.capture.log.remote.address import TcpAddress
+from gscope.capture.log.remote.failures import failure_of
 from gscope.capture.log.server import GONE, MAX_MESSAGES, MESSAGE_SCHEMA
-from gscope.errors import StreamError
+from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.flight_errors import FlightErrors, sentence_of
 from gscope.queries.streams.wire import decode
@@ -220,7 +221,7 @@ class RemoteLog:
         return bodies[0]  # type: ignore[no-any-return]
 
     def _errors(self) -> _RemoteErrors:
-        return _RemoteErrors(str(self.address))
+        return _RemoteErrors(self.address)
 
 
 class Subscription:
@@ -266,7 +267,7 @@ class Subscription:
 class _RemoteErrors(FlightErrors):
     """Context that turns errors of Flight into ``StreamError``, with the address of the server."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: LogAddress) -> None:
         self._server = server
 
     def refusal(self, error: BaseException) -> str:
@@ -275,9 +276,14 @@ class _RemoteErrors(FlightErrors):
             return f"{self._server} refused the token: {_printable(error)}"
         return f"{self._server}: {_printable(error)}"
 
+    def disconnection(self, error: BaseException) -> StreamError:
+        """Return a refusal if another attempt would fail in the same way."""
+        failure = failure_of(_printable(error), self._server)
+        return (StreamError if failure.is_refused else DisconnectedError)(failure.sentence)
+
     def silence(self, error: BaseException) -> str:
         """Return why there is no answer."""
-        return f"{self._server} does not answer: {_printable(error)}"
+        return failure_of(_printable(error), self._server).sentence
 
 
 def _printable(error: BaseException) -> str:

@@ -278,6 +278,26 @@ def test_an_input_with_other_queries_is_refused_at_first_contact(
         relay.join()
 
 
+@pytest.mark.parametrize("name", ["", "root"])
+def test_inputs_forget_a_relay_that_one_of_them_has_refused_before_anything_came(
+    tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    describe = RemoteLog.describe
+
+    def refused_by_b(log: RemoteLog) -> Any:
+        if log.address.place == sensors["b"].folder / "sock":
+            eventually(lambda: sensors["a"].log.acknowledged)
+            message = "refused the token"
+            raise StreamError(message)
+        return describe(log)
+
+    monkeypatch.setattr(RemoteLog, "describe", refused_by_b)
+    relay = Relay(tmp_path / "relay", paths(sensors), consumer=name)
+    with pytest.raises(RefusedInputError, match="refused the token"):
+        relay.join()
+    assert set(sensors["a"].log.acknowledged) == ({"root"} if name else set())
+
+
 def test_what_an_input_says_is_reported_in_a_reasonable_length(
     tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,14 @@ def test_what_config_prints_is_read_back(tmp_path: Path) -> None:
             "hearbeat: {interval: 1s}",
             r"gscope.yaml:1: unknown key 'hearbeat'; did you mean 'heartbeat'",
         ),
+        (
+            "from: [sensor1:9470]",
+            r":1: unknown key 'from'; it is not in the file: give --from, or set \$GSCOPE_FROM",
+        ),
+        (
+            "tls:\n  ca: ca.pem",
+            r":2: unknown key 'ca' below tls; .* give --tls-ca, or set \$GSCOPE_TLS_CA",
+        ),
         ("spark:\n  core: 1", r":2: unknown key 'core' below spark; did you mean 'cores'"),
         ("heartbeat: {interval: soon}", r":1: invalid duration 'soon'"),
         ("heartbeat: {interval: 0s}", "more than 0"),

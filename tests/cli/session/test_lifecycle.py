@@ -87,6 +87,18 @@ def test_a_run_that_never_captured_leaves_nothing(tmp_path: Path) -> None:
     assert find_runs(tmp_path) == ()
 
 
+def test_a_run_that_fails_with_nothing_to_answer_leaves_nothing(tmp_path: Path) -> None:
+    error = CaptureError("the certificate of sensor1:9470 is not trusted")
+    error.leaves_data = False
+    with pytest.raises(CaptureError):
+        lived(tmp_path, error)
+    assert find_runs(tmp_path) == ()
+    killed(tmp_path, "flows")
+    with pytest.raises(CaptureError):
+        lived(tmp_path, error)
+    assert choose_run(tmp_path, "flows").standing == "stale"
+
+
 @pytest.mark.parametrize("error", [*LEAVING, *FAILING], ids=repr)
 def test_a_run_that_is_resumed_in_vain_stays_as_it_was(
     tmp_path: Path, error: BaseException

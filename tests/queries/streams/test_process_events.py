@@ -73,6 +73,7 @@ SAMPLES: tuple[ProcessEvent, ...] = (
     ),
     ProcessError("two\nlines \u2028"),
     ProcessError("final", is_final=True, exit_code=3),
+    ProcessError("refused", is_final=True, leaves_data=False),
     JavaStarted(42),
     SparkReady(1.5),
     JavaAlive(),
