@@ -290,9 +290,9 @@ SETTINGS: tuple[Setting, ...] = (
         RATE,
         None,
         "answer from a sample: keep the share RATE (0.1, 10% or 1/10) of the groups of a query, each"
-        " with all its packets, or of single packets where no group can be kept whole; their counts"
-        " and sums are scaled by 1/RATE. `gscope explain --sample-rate` shows what is kept. Implies"
-        " --shedding fixed. Default: none",
+        " with all its packets, or of single packets where no group can be kept whole; estimated"
+        " counts and sums are scaled by 1/RATE. `gscope explain --sample-rate` shows what is kept."
+        " Implies --shedding fixed. Default: none",
         flag="--sample-rate",
     ),
     Setting(

@@ -143,7 +143,8 @@ LIBRARY: dict[str, StatefulEntry] = {
             (_INT,),
             _BOOL,
             Clause.CLEANING_WHEN,
-            "Whether to look for ended flows: when the time that it is given, in seconds, moves on.",
+            "Whether to look for ended flows: its time, in seconds, has advanced, and more than "
+            "twice n flows live.",
         ),
         _entry(
             "flow_ssclean_with",
@@ -161,7 +162,7 @@ LIBRARY: dict[str, StatefulEntry] = {
             _FLOW,
             _BOOL,
             Clause.HAVING,
-            "The same at the end of a window, where every flow has ended.",
+            "The same at the end of a window, where every flow counts as ended.",
             (1,),
         ),
         _entry(
@@ -187,7 +188,8 @@ LIBRARY: dict[str, StatefulEntry] = {
             (_INT,),
             _BOOL,
             Clause.WHERE,
-            "Reservoir sampling: whether the tuple is among the n of the least random numbers so far.",
+            "Reservoir sampling: whether the tuple is among the n with the least random numbers so "
+            "far.",
             (0,),
         ),
         _entry(
@@ -205,7 +207,7 @@ LIBRARY: dict[str, StatefulEntry] = {
             (),
             _BOOL,
             Clause.CLEANING_BY,
-            "Whether a group is among the n of the least random numbers.",
+            "Whether a group is among the n with the least random numbers.",
         ),
         _entry(
             "rsfinal_clean",
