@@ -24,11 +24,11 @@ from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.server import LogServer
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 from gscope.capture.relay.held_rows import BATCH_BYTES, Shelf
-from gscope.capture.relay.input_reader import MOST_LETTERS, InputReader
+from gscope.capture.relay.input_reader import InputReader
 from gscope.capture.relay.relay_loop import RelayLoop
 from gscope.capture.relay.stream_rows import extents_of
 from gscope.capture.settings import RelayInput, RelaySettings
-from gscope.errors import DisconnectedError, RefusedInputError, StreamError
+from gscope.errors import DisconnectedError
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program
@@ -264,51 +264,6 @@ def late(relay: Relay) -> list[dict[str, int]]:
         for outlet in relay.loop.outlets
         for port in outlet.stream.ports.values()
     ]
-
-
-def test_an_input_with_other_queries_is_refused_at_first_contact(
-    tmp_path: Path, sensors: dict[str, Sensor]
-) -> None:
-    other = aggregation([GsqlType.STRING], [(PartialOp.SUM, GsqlType.INT)])
-    sensors["b"].stop()
-    (tmp_path / "c").mkdir()
-    sensors["b"] = Sensor(tmp_path / "c", replace(PROGRAM, lftas=(other, PICK)))
-    relay = Relay(tmp_path / "relay", paths(sensors))
-    with pytest.raises(RefusedInputError, match=r"runs another flow: there 'partial p0 := sum"):
-        relay.join()
-
-
-@pytest.mark.parametrize("name", ["", "root"])
-def test_inputs_forget_a_relay_that_one_of_them_has_refused_before_anything_came(
-    tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    describe = RemoteLog.describe
-
-    def refused_by_b(log: RemoteLog) -> Any:
-        if log.address.place == sensors["b"].folder / "sock":
-            eventually(lambda: sensors["a"].log.acknowledged)
-            message = "refused the token"
-            raise StreamError(message)
-        return describe(log)
-
-    monkeypatch.setattr(RemoteLog, "describe", refused_by_b)
-    relay = Relay(tmp_path / "relay", paths(sensors), consumer=name)
-    with pytest.raises(RefusedInputError, match="refused the token"):
-        relay.join()
-    assert set(sensors["a"].log.acknowledged) == ({"root"} if name else set())
-
-
-def test_what_an_input_says_is_reported_in_a_reasonable_length(
-    tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(log: RemoteLog) -> None:
-        raise StreamError("x" * 10**6)
-
-    monkeypatch.setattr(RemoteLog, "describe", refused)
-    relay = Relay(tmp_path / "relay", paths(sensors))
-    with pytest.raises(RefusedInputError) as raised:
-        relay.join()
-    assert len(str(raised.value)) == MOST_LETTERS
 
 
 def test_an_input_that_goes_is_reported_and_left_out_when_it_stays_away(
