@@ -26,6 +26,7 @@ GROUPS = {
     "performance": "Performance and errors",
     "security": "Security",
     "layers": "Links, VLANs, tunnels, ICMP",
+    "samples": "Samples: few rows that stand for all",
     "published": "Published: as printed in the papers",
 }
 """The heading of each group, in the order in which groups are listed."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from ipaddress import ip_address, ip_network
+from math import sqrt
 from statistics import fmean, median, quantiles
 from typing import TYPE_CHECKING, Any
 
 from tests.docs.office import ANN, CALLED, STRANGER
-from tests.library import oracles_ip, oracles_tcp
+from tests.library import oracles_ip, oracles_samples, oracles_tcp
 from tests.library.oracles_ip import Values, grouped, size, with_ip
 from tests.library.traffic import BASE
 
@@ -284,6 +285,24 @@ def priorities(packets: Sequence[Packet]) -> Iterator[Values]:
     return by(with_ip(packets), dscp)
 
 
+def senders_of_sampled_flows(packets: Sequence[Packet]) -> list[Values]:
+    senders: dict[Any, list[Any]] = {}
+    for row in oracles_samples.sampled_flows(packets):
+        senders.setdefault(row[2], []).append(row)
+    rows: list[Values] = []
+    for source, own in senders.items():
+        off = [row[9] ** 2 for row in own if row[7] <= row[9]]
+        rows.append((source, sum(row[8] for row in own), sqrt(sum(off))))
+    return largest(rows, 1, 3)
+
+
+def most_frequent_flows(packets: Sequence[Packet]) -> Iterator[Values]:
+    for row in oracles_samples.frequent_flows(packets):
+        minute, _, source, _, target, port, count, missed, percent = row
+        if int(str(count)) > 50:
+            yield began(int(str(minute)) * 60), source, target, port, count, missed, percent
+
+
 BY_NUMBER: dict[int, Oracle] = {
     1: lambda packets: largest(by(with_ip(packets), lambda p: (p.source,), of="bytes"), 1, 3),
     2: lambda packets: heavy(oracles_ip.top_talkers, packets),
@@ -317,5 +336,7 @@ BY_NUMBER: dict[int, Oracle] = {
     47: clear_text,
     48: listed,
     54: priorities,
+    55: senders_of_sampled_flows,
+    56: most_frequent_flows,
 }
 """By the number of the question."""

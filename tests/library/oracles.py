@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.library import oracles_ip, oracles_names, oracles_tcp, oracles_windows
+from tests.library import (
+    oracles_ip,
+    oracles_names,
+    oracles_samples,
+    oracles_tcp,
+    oracles_windows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -66,6 +72,9 @@ ORACLES: dict[str, Oracle] = {
     "handshake_delay": Oracle(
         oracles_tcp.handshake_delay, "first SYN and first SYN-ACK of each initial sequence number"
     ),
+    "frequent_flows": Oracle(
+        oracles_samples.frequent_flows, "addresses, protocol, ports, in order of time"
+    ),
     "heavy_hitters": Oracle(oracles_ip.heavy_hitters, "addresses and lengths"),
     "host_scan": Oracle(oracles_tcp.host_scan, "targets of SYN without ACK"),
     "http_hosts": Oracle(oracles_names.http_hosts, "HTTP method and host"),
@@ -77,6 +86,7 @@ ORACLES: dict[str, Oracle] = {
     "load_percentiles": Oracle(
         oracles_ip.load_percentiles, "lengths of frames by second", seconds=3600
     ),
+    "many_sources": Oracle(oracles_samples.many_sources, "addresses, hashed by XXH64"),
     "new_hosts": Oracle(oracles_ip.new_hosts, "source addresses by hour", seconds=3600),
     "new_tls_names": Oracle(
         oracles_names.new_tls_names, "server name indication by hour", seconds=3600
@@ -85,6 +95,9 @@ ORACLES: dict[str, Oracle] = {
     "packet_sizes": Oracle(oracles_ip.packet_sizes, "lengths of frames"),
     "port_scan": Oracle(oracles_tcp.port_scan, "ports of SYN without ACK"),
     "protocol_mix": Oracle(oracles_ip.protocol_mix, "IP version, protocol, lengths"),
+    "random_flows": Oracle(
+        oracles_samples.random_flows, "addresses, protocol, ports, lengths; SplitMix64"
+    ),
     "resets": Oracle(oracles_tcp.resets, "RST", _FLAGS_OF_GARBAGE),
     "recent_host_scan": Oracle(
         oracles_windows.recent_host_scan, "times and targets of SYN without ACK", seconds=30
@@ -93,6 +106,7 @@ ORACLES: dict[str, Oracle] = {
         oracles_tcp.retransmissions, "sequence numbers of data, SYN and FIN, in order of time"
     ),
     "routing_loops": Oracle(oracles_ip.routing_loops, "types of ICMP and ICMPv6"),
+    "sampled_flows": Oracle(oracles_samples.sampled_flows, "addresses, protocol, ports, lengths"),
     "slow_dns": Oracle(oracles_names.slow_dns, "first question and first answer of each lookup"),
     "syn_flood": Oracle(oracles_tcp.syn_flood, "SYN and ACK of each client", seconds=10),
     "tls_names": Oracle(oracles_names.tls_names, "server name indication"),

@@ -189,13 +189,13 @@ def top_ports(packets: Sequence[Packet]) -> Iterator[Values]:
 def top_receivers(packets: Sequence[Packet]) -> Iterator[Values]:
     groups = grouped(with_ip(packets), lambda p: (p.minute, p.target))
     rows = [(*key, len(group), size(group)) for key, group in groups]
-    yield from _greatest(rows, lambda row: (-row[3], _address(row[1])))
+    yield from _greatest(rows, lambda row: (-row[3], address(row[1])))
 
 
 def top_talkers(packets: Sequence[Packet]) -> Iterator[Values]:
     groups = grouped(with_ip(packets), lambda p: (p.minute, p.source))
     rows = [(*key, len(group), size(group)) for key, group in groups]
-    yield from _greatest(rows, lambda row: (-row[3], _address(row[1])))
+    yield from _greatest(rows, lambda row: (-row[3], address(row[1])))
 
 
 def traffic_matrix(packets: Sequence[Packet]) -> Iterator[Values]:
@@ -270,7 +270,7 @@ def _greatest(rows: Iterable[Values], key: Callable[[Any], Any]) -> Iterator[Val
         yield from sorted(each, key=key)[:20]
 
 
-def _address(text: str) -> bytes:
-    """The bytes by which addresses are ordered; those of IPv4 are mapped."""
+def address(text: str) -> bytes:
+    """Return the bytes by which addresses are ordered; those of IPv4 are mapped."""
     address = ip_address(text)
     return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from tests.library.oracles_ip import size, with_ip
+from tests.library.oracles_ip import address, size, with_ip
 from tests.library.oracles_tcp import attempts
 
 if TYPE_CHECKING:
@@ -56,11 +55,5 @@ def recent_host_scan(packets: Sequence[Packet]) -> Iterator[Values]:
 def talkers_last_hour(packets: Sequence[Packet]) -> Iterator[Values]:
     for minute, groups in windows(with_ip(packets), 3600, 60, lambda p: (p.source,)):
         rows = [(str(*key), len(group), size(group)) for key, group in groups.items()]
-        for row in sorted(rows, key=lambda row: (-row[2], _address(row[0])))[:20]:
+        for row in sorted(rows, key=lambda row: (-row[2], address(row[0])))[:20]:
             yield minute, *row
-
-
-def _address(text: str) -> bytes:
-    """Return the bytes by which addresses are ordered; those of IPv4 are mapped."""
-    address = ip_address(text)
-    return address.packed if address.version == 6 else bytes(10) + b"\xff\xff" + address.packed

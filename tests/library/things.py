@@ -110,6 +110,26 @@ def slow_scan(hosts: int) -> list[Sent]:
     return [(1 + 10 * n, tcp(BOB, 50000 + n, f"10.0.3.{n}", 445, "S")) for n in range(hosts)]
 
 
+def busy_flow_among(others: int, packets: int = 30) -> list[Sent]:
+    """Flows of one packet each, then a flow with ``packets`` packets between the last ones."""
+    single = [
+        (1 + n * 0.04, frame(IP(src=BOB, dst=ANN) / UDP(sport=1024 + n, dport=9)))
+        for n in range(others)
+    ]
+    busy = frame(IP(src=ANN, dst=BOB) / UDP(sport=7, dport=7))
+    return [*single, *((42.02 + n * 0.04, busy.copy()) for n in range(packets))]
+
+
+def flows_of_two_minutes() -> list[Sent]:
+    """Three flows, of 1,042, 142 and 142 bytes, and in the next minute the small ones again."""
+    sizes = {1: 1000, 2: 100, 3: 100}
+    flows = {
+        sport: frame(IP(src=ANN, dst=WEB) / UDP(sport=sport, dport=2) / bytes(size))
+        for sport, size in sizes.items()
+    }
+    return [*((n, flows[n]) for n in sizes), *((60 + n, flows[n].copy()) for n in (2, 3))]
+
+
 EMPTY: list[Sent] = []
 NO_IP = [traffic.arp(1)]
 UDP_28 = frame(IP(src=ANN, dst=BOB) / UDP(sport=1, dport=2))
@@ -173,6 +193,11 @@ THINGS: dict[str, Thing] = {
         [row(MINUTE, WEB, 80, 2, 20.0, 30.0, 40.0)],
         [(1, tcp(ANN, 40000, WEB, 80, "S")), (2, tcp(WEB, 80, ANN, 40000, "SA", ack=77))],
     ),
+    "frequent_flows": Thing(
+        busy_flow_among(1200),
+        [row(MINUTE, 17, ANN, 7, BOB, 7, 30, 1, 2.5203252032520327)],
+        busy_flow_among(1200, packets=5),
+    ),
     "heavy_hitters": Thing(
         [
             (1, frame(IP(src=ANN, dst=WEB) / UDP() / bytes(938))),
@@ -203,6 +228,7 @@ THINGS: dict[str, Thing] = {
         [row(HOUR, "trace", 4, 336.0, 621.5999999999999, 672)],
         EMPTY,
     ),
+    "many_sources": Thing(flood(60), [row(MINUTE, WEB, 61.0, 0.0)], flood(45)),
     "new_hosts": Thing(
         hosts([[ANN, BOB], [BOB, WEB], [BOB], [WEB]]),
         [
@@ -242,6 +268,14 @@ THINGS: dict[str, Thing] = {
         [row(MINUTE, 4, 1, 1, 42), row(MINUTE, 4, 17, 1, 42)],
         NO_IP,
     ),
+    "random_flows": Thing(
+        [(1, UDP_28.copy()), (2, UDP_28.copy()), (61, UDP_28.copy())],
+        [
+            row(MINUTE, 17, ANN, 1, BOB, 2, 2, 84, 1),
+            row(start(60, 1), 17, ANN, 1, BOB, 2, 1, 42, 1),
+        ],
+        NO_IP,
+    ),
     "recent_host_scan": Thing(
         slow_scan(25),
         [
@@ -258,6 +292,16 @@ THINGS: dict[str, Thing] = {
             row(MINUTE, "10.9.9.9", ANN, 4, 1),
             row(MINUTE, "2001:db8::9", "2001:db8::1", 6, 1),
         ],
+    ),
+    "sampled_flows": Thing(
+        flows_of_two_minutes(),
+        [
+            # the first minute begins at 200 bytes, the second one at 200 * 2 / 100
+            row(MINUTE, 17, ANN, 1, WEB, 2, 1, 1042, 1042.0, 200.0),
+            row(MINUTE, 17, ANN, 3, WEB, 2, 1, 142, 200.0, 200.0),
+            *(row(start(60, 1), 17, ANN, n, WEB, 2, 1, 142, 142.0, 4.0) for n in (2, 3)),
+        ],
+        NO_IP,
     ),
     "slow_dns": Thing(
         [*traffic.lookup(1, "slow.example", delay=0.25), *traffic.lookup(5)],

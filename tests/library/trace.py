@@ -2,7 +2,8 @@
 
 Times are moved by whole hours, so that each packet keeps its place in its minute and its hour, and
 an hour without packets lies between two parts. No query of the library connects packets across
-such a gap, so the rows of each part can be counted by their time.
+such a gap, so the rows of each part can be counted by their time. Only the threshold of a sample is
+carried on, by the query and by its oracle.
 """
 
 from __future__ import annotations
