@@ -217,6 +217,8 @@ def _broken(
         remedy = "leave the hint out: no sample of packets leaves the answer sound"
     elif terms:
         remedy = f"sample by functions of {_shown(terms)}"
+    elif hint.method is SamplingMethod.TUPLES:
+        remedy = "leave the hint out: groups are then kept where rows need them whole"
     else:
         remedy = "write sampling 'tuples';"
     return UnsupportedError(message, position=hint.position, remedy=remedy)

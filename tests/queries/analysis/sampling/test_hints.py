@@ -158,6 +158,16 @@ def test_names_of_hints_are_names_elsewhere() -> None:
             "leave",
         ),
         (f"{GROUPS} SAMPLE BY srcIP NOT SAMPLED", "NOT SAMPLED", "in one SELECT", "keep one"),
+        (
+            "DEFINE { query_name 'syns'; } SELECT tb, count(*) AS cnt FROM TCP "
+            "GROUP BY time/60 AS tb; DEFINE { query_name 'pairs'; } SELECT tb, count(*) AS cnt "
+            "FROM TCP S JOIN UDP A WHERE S.time = A.time AND S.srcIP = A.destIP "
+            "GROUP BY S.time/60 AS tb; DEFINE { sampling 'tuples'; } SELECT A.tb, M.cnt / A.cnt "
+            "FROM syns A OUTER_JOIN pairs M WHERE A.tb = M.tb",
+            "sampling",
+            "it keeps R²",
+            "leave the hint out: groups are then kept where rows need them whole",
+        ),
     ],
 )
 def test_a_hint_that_cannot_be_followed_is_an_error_with_place_and_remedy(
