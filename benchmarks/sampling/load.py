@@ -1,37 +1,57 @@
-"""CPU of a whole replay, daemon and job together, at ten rates; and the floor below which none gets.
+"""D4: CPU of a whole replay, daemon and job together, at ten rates, by groups and by packets.
 
-    python -m benchmarks.sampling.load [--packets 2000000] [--runs 3]
+    python -m benchmarks.sampling.load [--packets 10000000] [--runs 3]
 
-Two queries: ``flows`` groups by address and port, and is kept by groups; ``totals`` counts packets
-a second, and is kept by packets. ``floor`` is a query of the same form whose WHERE rejects every
-packet: reading and decoding, which are not sampled. ``start`` is the same query over 1,000 packets:
-Python, Java and Spark, which is subtracted. Load is the rest of the CPU time as a share of that
-without sampling. Writes ``benchmarks/sampling/load.csv``.
+The flow query counts packets and bytes by addresses and ports. ``groups`` keeps whole flows, as
+gscope chooses for it; ``tuples`` keeps single packets, as the query asks with ``sampling 'tuples'``.
+``off`` keeps everything. ``floor`` is the same query with a WHERE that rejects every packet: reading
+and decoding, which are not sampled. ``start`` is the same query over 1,000 packets: Python, Java and
+Spark, which is subtracted. The load is the rest of the CPU time as a share of that of ``off``.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import importlib.util
 import statistics
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.measure import Contestant, race
+from benchmarks.measure import Contestant, race, run_once
+from benchmarks.records import write_records
 from benchmarks.replay import FLOW_QUERY
-from benchmarks.trace import trace, warm
+from benchmarks.trace import OUT, PACKETS, trace, warm
+from benchmarks.windows.plots import plot_curves
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-CSV = Path(__file__).with_name("load.csv")
-RATES = ("1", "0.5", "0.2", "0.18", "0.14", "0.1", "0.08", "0.05", "0.03", "0.02")
-QUERIES = {
-    "flows": FLOW_QUERY,
-    "totals": "SELECT time, count(*) as cnt, sum(len) as bytes FROM IP GROUP BY time",
-}
+RATES = tuple(f"{percent / 100:g}" for percent in range(2, 21, 2))
+QUERIES = {"groups": FLOW_QUERY, "tuples": f"DEFINE {{ sampling 'tuples'; }} {FLOW_QUERY}"}
 FEW_PACKETS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The median cost of one contestant.
+
+    Attributes:
+        scheme: groups or tuples; otherwise off, floor or start.
+        rate: share of groups or packets that is kept; 1 where nothing is sampled.
+        cpu_s: CPU seconds of all processes.
+        load: CPU time without that of the start, as a share of that of ``off``.
+        lowest: the load of the run with the least CPU time.
+        highest: the load of the run with the most.
+    """
+
+    scheme: str
+    rate: float
+    cpu_s: float
+    load: float
+    lowest: float
+    highest: float
 
 
 def contestant(name: str, capture: Path, query: str, *more: str) -> Contestant:
@@ -41,49 +61,71 @@ def contestant(name: str, capture: Path, query: str, *more: str) -> Contestant:
     return Contestant(name, (command,))
 
 
-def contestants(query: str, capture: Path, few: Path) -> list[Contestant]:
-    """Return all contestants of one query."""
-    rejecting = query.replace("FROM IP", "FROM IP WHERE len < 0")
-    return [
-        contestant("start", few, query),
-        contestant("floor", capture, rejecting),
-        contestant("off", capture, query),
-        *(contestant(rate, capture, query, "--sample-rate", rate) for rate in RATES),
-    ]
+def contestants(capture: Path, few: Path) -> Iterator[Contestant]:
+    """Yield all contestants; the names of those that sample are scheme and rate."""
+    rejecting = FLOW_QUERY.replace("FROM IP", "FROM IP WHERE len < 0")
+    yield contestant("start", few, FLOW_QUERY)
+    yield contestant("floor", capture, rejecting)
+    yield contestant("off", capture, FLOW_QUERY)
+    for rate in RATES:
+        for scheme, query in QUERIES.items():
+            yield contestant(f"{scheme} {rate}", capture, query, "--sample-rate", rate)
 
 
-def loads(query: str, capture: Path, few: Path, runs: int) -> list[tuple[str, float, float]]:
-    """Return for each contestant its CPU seconds, and its load as a share of that without samples."""
-    costs = race(contestants(query, capture, few), runs)
-    cpu = {name: statistics.median(c.cpu_s for c in each) for name, each in costs.items()}
-    whole = cpu["off"] - cpu["start"]
-    return [(name, taken, (taken - cpu["start"]) / whole) for name, taken in cpu.items()]
+def prepare(few: Path) -> None:
+    """Run each query once, so that kernels are compiled and Java has its class-data archive."""
+    for one in contestants(few, few):
+        if one.name.endswith(("start", "floor", RATES[0])):
+            run_once(one)
 
 
-def write(rows: Sequence[tuple[str, str, float, float]]) -> None:
-    """Write and print the figures."""
-    with CSV.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(("query", "rate", "cpu_s", "load"))
-        for query, name, cpu_s, load in rows:
-            writer.writerow((query, name, f"{cpu_s:.2f}", f"{load:.3f}"))
-            print(f"{query:8}{name:>8}{cpu_s:>8.2f} s{load:>8.3f}")
+def loads(capture: Path, few: Path, runs: int) -> list[Load]:
+    """Return the loads of all contestants, which run in turn."""
+    prepare(few)
+    costs = race(list(contestants(capture, few)), runs)
+    cpu = {name: [cost.cpu_s for cost in each] for name, each in costs.items()}
+    start = statistics.median(cpu["start"])
+    whole = statistics.median(cpu["off"]) - start
+
+    def load(cpu_s: float) -> float:
+        return (cpu_s - start) / whole
+
+    rows = []
+    for name, taken in cpu.items():
+        scheme, _, rate = name.partition(" ")
+        middle = statistics.median(taken)
+        bounds = (load(min(taken)), load(max(taken)))
+        rows.append(Load(scheme, float(rate or 1), middle, load(middle), *bounds))
+    return rows
+
+
+def table(rows: Sequence[Load]) -> Iterator[str]:
+    """Yield the lines of a Markdown table, and of those that do not sample."""
+    yield "| rate | groups, load | min-max | tuples, load | min-max |"
+    yield "| ---: | ---: | ---: | ---: | ---: |"
+    for rate in RATES:
+        own = {row.scheme: row for row in rows if row.rate == float(rate)}
+        cells = (f"{own[s].load:.3f} | {own[s].lowest:.3f}-{own[s].highest:.3f}" for s in QUERIES)
+        yield f"| {rate} | {' | '.join(cells)} |"
+    yield ""
+    for row in rows:
+        if row.scheme not in QUERIES:
+            yield f"{row.scheme}: {row.cpu_s:.2f} s, load {row.load:.3f}"
 
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--packets", type=int, default=2_000_000)
+    parser.add_argument("--packets", type=int, default=PACKETS)
     parser.add_argument("--runs", type=int, default=3)
-    arguments = parser.parse_args()
-    capture, few = trace(arguments.packets), trace(FEW_PACKETS)
+    given = parser.parse_args()
+    capture, few = trace(given.packets), trace(FEW_PACKETS)
     warm(capture)
-    write(
-        [
-            (name, *row)
-            for name, query in QUERIES.items()
-            for row in loads(query, capture, few, arguments.runs)
-        ]
-    )
+    rows = loads(capture, few, given.runs)
+    write_records(rows, OUT / "sampled_load.csv")
+    print("\n".join(table(rows)))
+    if importlib.util.find_spec("matplotlib") is not None:
+        curves = {s: [(r.rate, r.load) for r in rows if r.scheme == s] for s in QUERIES}
+        plot_curves({"D4: load": curves}, "rate", "share", OUT / "sampled_load.png")
 
 
 if __name__ == "__main__":
