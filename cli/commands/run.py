@@ -381,6 +381,7 @@ def answer(
         relay=inputs.relay,
     )
     listeners: tuple[Listener, ...] = ()
+    detached = None
     sensor = requested_sensor(config, output, saving, has_no_job=service.has_no_job)
     if service.is_detached:
         detached = _detached(output.folder, is_sensor=sensor is not None)
@@ -399,6 +400,8 @@ def answer(
     ):
         if listener is not None:
             session = replace(session, listener=listener)
+            if detached is not None:
+                detached.served_at = listener.address
             shown.on_notice(f"serving rows at {listener.address}")
         if endpoint is not None:
             listeners = (*listeners, endpoint.on_change)

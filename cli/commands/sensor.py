@@ -22,6 +22,7 @@ def requested_sensor(
         UsageError: options contradict each other, or one is missing.
     """
     from gscope.cli.config.listening import listen_request
+    from gscope.cli.config.shedding import ensure_unsampled
 
     if not has_no_job:
         if config.listen is not None and config.origins["listen"] in ("--listen", "$GSCOPE_LISTEN"):
@@ -41,4 +42,5 @@ def requested_sensor(
                 "read"
             )
             raise UsageError(message)
+    ensure_unsampled(config)
     return listen_request(config)

@@ -100,6 +100,20 @@ def config_of_reader(config: Config) -> Config:
     )
 
 
+def ensure_unsampled(config: Config) -> None:
+    """Refuse to sample in a sensor, whose readers would not know the rate.
+
+    Raises:
+        UsageError: the settings ask for a sample.
+    """
+    if chosen_shedding(config).is_on:
+        message = (
+            f"{config.origins[MODE]}: a sensor does not sample, because readers of its rows would"
+            " not know the rate; add --shedding off, or answer the queries on this host"
+        )
+        raise UsageError(message)
+
+
 def _without_shedding(config: Config, refusal: str) -> Config:
     """Return the settings without the sample for which the file asks.
 

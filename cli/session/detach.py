@@ -26,16 +26,20 @@ class Detached:
 
     Args:
         announce: descriptor of the write end of the pipe to the go-between.
+
+    Attributes:
+        served_at: the address at which the run serves its rows; "" if it writes answers.
     """
 
     def __init__(self, announce: int) -> None:
+        self.served_at = ""
         self._announce: int | None = announce
 
     def on_change(self, _before: RunRecord, after: RunRecord) -> None:
         """Let the user's command end when the run captures, and write to files from then on."""
         if after.state != "running" or self._announce is None:
             return
-        os.write(self._announce, sentence(after).encode())
+        os.write(self._announce, sentence(after, self.served_at).encode())
         os.close(self._announce)
         self._announce = None
         errors = after.path / STDERR_FILE
@@ -70,12 +74,13 @@ def detach() -> Detached | int:
     return Detached(writer)
 
 
-def sentence(run: RunRecord) -> str:
-    """Return the notice that a run captures in the background."""
+def sentence(run: RunRecord, served_at: str) -> str:
+    """Return the notice that a run continues in the background."""
     place = f" --work-dir {run.path.parent}" if _needs_place(run.path.parent) else ""
     metrics = "" if run.metrics is None else f"; metrics are at {run.metrics}"
+    does = f"serving its rows at {served_at}" if served_at else f"writing to {run.folder}"
     return (
-        f"gscope: {run.name} is capturing as process {run.pid} and writing to {run.folder}{metrics}; "
+        f"gscope: {run.name} is running as process {run.pid} and {does}{metrics}; "
         f"`gscope status --run {run.name}{place}` shows it, `gscope stop --run "
         f"{run.name}{place}` stops it\n"
     )

@@ -11,32 +11,16 @@ import click
 
 from gscope.capture.settings import CaptureSettings
 from gscope.capture.shedding.settings import SEED_BYTES, SheddingMode, SheddingSettings
-from gscope.cli.config.shedding import MODE, chosen_shedding
+from gscope.cli.config.shedding import chosen_shedding
 from gscope.errors import UsageError
 from gscope.queries.run_folder.layout import CAPTURE_SETTINGS_FILE
 
 if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
     from gscope.cli.rundir.run_dir import RunDir
-    from gscope.cli.session.session import Session
     from gscope.queries.plan.program import Input, Program
 
 _NAMES_SHOWN = 5
-
-
-def ensure_can_sample(session: Session) -> None:
-    """Refuse to sample in a sensor, whose readers would not know the rate.
-
-    Raises:
-        UsageError: a sensor samples; or the mode needs a rate.
-    """
-    if session.listener is not None and chosen_shedding(session.config).is_on:
-        origin = session.config.origins[MODE]
-        message = (
-            f"{origin}: a sensor does not sample, because readers of its rows would not know the"
-            " rate; add --shedding off, or answer the queries on this host"
-        )
-        raise UsageError(message)
 
 
 def unsampled(program: Program) -> tuple[str, ...]:

@@ -141,11 +141,10 @@ class Session:
         from gscope.cli.rundir.run_dir import RunDir
         from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
         from gscope.cli.session.run_name import default_name
-        from gscope.cli.session.sampling import ensure_can_sample, ensure_same_sample
+        from gscope.cli.session.sampling import ensure_same_sample
         from gscope.cli.sinks.open_sink import ensure_shows_times
 
         ensure_shows_times(self.config, self.folder)
-        ensure_can_sample(self)
         is_named = self.name is not None
         name = self.name or default_name(self.request)
         with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:

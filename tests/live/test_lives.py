@@ -54,7 +54,7 @@ def detached(work: Path, *arguments: str | Path) -> subprocess.CompletedProcess[
 def test_a_run_in_the_background_is_stopped_and_its_files_grow(work: Path, tmp_path: Path) -> None:
     begun = detached(work, "-w", tmp_path / "out")
     assert begun.returncode == 0, begun.stderr
-    assert "gscope: numbers is capturing as process" in begun.stderr
+    assert "gscope: numbers is running as process" in begun.stderr
     again = detached(work, "-w", tmp_path / "other")
     assert again.returncode == 2
     assert "numbers is active" in again.stderr

@@ -61,6 +61,7 @@ def test_the_command_ends_when_packets_are_captured(tmp_path: Path, blocked: Non
     assert (done.returncode, done.stdout) == (0, "")
     first, pid = done.stderr.split()[1], int(done.stderr.split()[6])
     assert first == "flows"
+    assert " and writing to /answers; " in done.stderr
     assert f"`gscope stop --run flows --work-dir {tmp_path}`" in done.stderr
     assert "metrics are at http://127.0.0.1:40001/metrics; " in done.stderr
     log = tmp_path / "run-flows" / "logs" / "stderr.log"
@@ -68,6 +69,15 @@ def test_the_command_ends_when_packets_are_captured(tmp_path: Path, blocked: Non
     assert log.read_text() == "to the log\nTrue True\n"
     os.kill(pid, signal.SIGUSR2)
     wait_for(lambda: not is_alive(pid), "the end of the run")
+
+
+def test_a_run_without_answers_reports_where_it_serves_its_rows(
+    tmp_path: Path, blocked: None
+) -> None:
+    ends = "    found.served_at = '127.0.0.1:9470'\n    run_dir.file.enter('running')\n"
+    done = detached(tmp_path, ends)
+    assert done.returncode == 0
+    assert " and serving its rows at 127.0.0.1:9470; `gscope status" in done.stderr
 
 
 def test_an_error_before_that_is_the_command_s(tmp_path: Path) -> None:

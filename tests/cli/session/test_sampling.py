@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.rundir.test_records import killed
 
-from gscope.capture.settings import CaptureSettings, InterfaceSettings, ListenerSettings
+from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.cli.config.effective import GivenSetting, load_config
 from gscope.cli.config.run_limits import RunLimits
@@ -18,7 +18,6 @@ from gscope.cli.rundir.records import choose_run
 from gscope.cli.rundir.run_dir import RunDir
 from gscope.cli.session.request import QueryRequest
 from gscope.cli.session.sampling import (
-    ensure_can_sample,
     ensure_same_sample,
     shedding_of_run,
     unsampled,
@@ -179,19 +178,3 @@ def test_warnings_leave_the_progress_line_alone(
         session.compiled(run_dir, observer)
     assert observer.printed.startswith("warning: all packets are processed for longest,")
     assert capsys.readouterr().err == ""
-
-
-def test_a_sensor_does_not_sample() -> None:
-    session = Session(
-        QueryRequest((), ("SELECT time FROM TCP",)),
-        CAPTURE.interfaces,
-        RunLimits(),
-        None,
-        None,
-        at_rate("0.1"),
-    )
-    ensure_can_sample(session)
-    sensor = replace(session, listener=ListenerSettings(3, "127.0.0.1:9470", "token"))
-    with pytest.raises(UsageError, match=r"^--sample-rate: a sensor does not sample"):
-        ensure_can_sample(sensor)
-    ensure_can_sample(replace(sensor, config=at_rate(None)))

@@ -74,6 +74,18 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
         config(listen="9470")
 
 
+def test_a_sensor_does_not_sample(tmp_path: Path) -> None:
+    place = {"listen": "127.0.0.1:0", "token_file": "token"}
+    rate = {"shedding.rate": GivenSetting("0.1", "--sample-rate")}
+    given = {name: GivenSetting(text, f"--{name}") for name, text in place.items()}
+    sampling = load_config(given | rate, None)
+    with pytest.raises(UsageError, match=r"^--sample-rate: a sensor does not sample"):
+        requested_sensor(sampling, OutputRequest(), None, has_no_job=True)
+    (tmp_path / "gscope.yaml").write_text("shedding: {mode: auto}")
+    with pytest.raises(UsageError, match=r"gscope.yaml:1: a sensor does not sample.*off"):
+        requested_sensor(config(**place), OutputRequest(), None, has_no_job=True)
+
+
 def test_an_address_in_the_configuration_file_does_not_make_every_run_a_sensor(
     tmp_path: Path,
 ) -> None:
