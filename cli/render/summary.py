@@ -129,8 +129,8 @@ def _odd_inputs(inputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if shed := each["shed_tuples_total"]:
             yield f"  {each['name']}: {_counted(shed, 'partial tuple')} shed before it could be read"
         if each["state"] in ("failed", "refused", "absent", "connecting"):
-            reason = f": {each['reason']}" if each["reason"] else ""
-            yield f"  {each['name']} was {each['state']} at the end{reason}"
+            reason = f" ({each['reason']})" if each["reason"] else ""
+            yield f"  input {each['name']}: {each['state']} at the end{reason}"
 
 
 def _unread_links(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -76,6 +76,20 @@ def test_tuples_without_room_for_a_group_are_counted_by_query() -> None:
     assert line == "  1,203 tuples of sample left out: a supergroup had reached max_groups"
 
 
+def test_inputs_that_did_not_end_are_named_with_the_reason() -> None:
+    quiet = {"received_tuples_total": 5, "late_tuples_total": 0, "shed_tuples_total": 0}
+    inputs = [
+        {**quiet, "name": "a", "state": "ended", "reason": ""},
+        {**quiet, "name": "b", "state": "failed", "reason": "b:9470 does not answer: timed out"},
+        {**quiet, "name": "c", "state": "connecting", "reason": ""},
+    ]
+    assert list(summary_lines(_outcome(inputs=inputs), {"q": 1})) == [
+        "gscope: 15 partial tuples from 3 inputs; 1 row in 1.2 s",
+        "  input b: failed at the end (b:9470 does not answer: timed out)",
+        "  input c: connecting at the end",
+    ]
+
+
 def test_every_term_that_is_not_0_is_shown() -> None:
     odd = _interface(
         accepted=900, late=40, unread=30, malformed={"ip_truncated": 10, "link_truncated": 20}
