@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from gscope.cli.session.detach import Detached
     from gscope.cli.session.lifecycle import Listener
     from gscope.cli.session.request import QueryRequest
+    from gscope.cli.session.session import Session
     from gscope.cli.status.endpoint import Address
 
 
@@ -354,39 +355,19 @@ def answer(
     from gscope.cli.config.listening import listening
     from gscope.cli.config.shedding import config_of_reader
     from gscope.cli.render.progress import run_observer
-    from gscope.cli.session.run_name import ensure_name
-    from gscope.cli.session.session import Report, Session
+    from gscope.cli.session.session import Report
 
     if inputs.relay is not None:
         config = config_of_reader(config)
-    request = inputs.request
-    refuse_misplaced(
-        request.queries,
-        "a query file",
-        filter_option="-f",
-        takes_names=True,
-        has_texts=bool(request.expressions) or len(request.queries) > 1,
-    )
-    request.ensure_some()
-    session = Session(
-        request,
-        inputs.interfaces(config),
-        inputs.limits,
-        None,
-        output.folder,
-        config,
-        None if service.name is None else ensure_name(service.name),
-        service.log_file,
-        saving,
-        relay=inputs.relay,
-    )
+    session = _session(inputs, output, saving, service, config)
     listeners: tuple[Listener, ...] = ()
-    detached = None
+    detached: Detached | None = None
     sensor = requested_sensor(config, output, saving, has_no_job=service.has_no_job)
     if service.is_detached:
-        detached = _detached(output.folder, is_sensor=sensor is not None)
-        if isinstance(detached, int):
-            return detached
+        found = _detached(output.folder, is_sensor=sensor is not None)
+        if isinstance(found, int):
+            return found
+        detached = found
         listeners = (detached.on_change,)
     shown = run_observer(
         is_quiet=output.is_quiet or service.is_detached,
@@ -410,6 +391,39 @@ def answer(
                 shown.on_notice(f"serving metrics at {endpoint.url}")
         report = Report(output.is_quiet, output.has_timings, config.is_strict)
         return session.answer(shown, report, inputs.began, *listeners)
+
+
+def _session(
+    inputs: Inputs,
+    output: OutputRequest,
+    saving: SaveRequest | None,
+    service: ServiceRequest,
+    config: Config,
+) -> Session:
+    from gscope.cli.session.run_name import ensure_name
+    from gscope.cli.session.session import Session
+
+    request = inputs.request
+    refuse_misplaced(
+        request.queries,
+        "a query file",
+        filter_option="-f",
+        takes_names=True,
+        has_texts=bool(request.expressions) or len(request.queries) > 1,
+    )
+    request.ensure_some()
+    return Session(
+        request,
+        inputs.interfaces(config),
+        inputs.limits,
+        None,
+        output.folder,
+        config,
+        None if service.name is None else ensure_name(service.name),
+        service.log_file,
+        saving,
+        relay=inputs.relay,
+    )
 
 
 def _detached(folder: Path | None, *, is_sensor: bool) -> Detached | int:
