@@ -45,9 +45,12 @@ def _end_streams(capture: LiveCapture, interface: str, continuation: Continuatio
     """End the streams of ``interface``; those that have ended are left as they are."""
     state, now_ns = continuation.states[interface], continuation.now_ns
     clock_ns = now_ns if state.clock_ns == NO_BOUND else state.clock_ns
-    heartbeats = [
-        # The log adds the promises that were made before.
-        StreamHeartbeat(stream, (), (Hop(stream, now_ns, 0, 0, tuple(counters.items())),))
-        for stream, counters in state.counters.items()
-    ]
+    latest = capture.log.latest
+    heartbeats = []
+    for stream, counters in state.counters.items():
+        # The log adds the promises that were made before. It deletes the heartbeat that had the
+        # schedule of thresholds, so this one has it as well.
+        schedule = latest[stream].schedule if stream in latest else None
+        hop = Hop(stream, now_ns, 0, 0, tuple(counters.items()))
+        heartbeats.append(StreamHeartbeat(stream, (), (hop,), schedule))
     capture.log.end(continuation.streams(interface), next(capture.identities), clock_ns, heartbeats)
