@@ -262,6 +262,7 @@ class Job:
                 step_s=step_s,
                 late_tuples=_counted(operators, "late_tuples"),
                 shed_tuples=_counted(operators, "shed_tuples"),
+                trimmed_tuples=_counted(operators, "trimmed_tuples"),
                 **asdict(commit.counts),
             )
         )

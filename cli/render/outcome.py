@@ -18,6 +18,8 @@ class Outcome:
             answer, by query.
         shed_tuples: the number of rows that the HFTA job had no space to keep, by the query that
             reads them.
+        trimmed_tuples: the number of rows that the HFTA job left out because the threshold of their
+            sample fell, by the query that reads them.
         undecodable: the number of payloads of a function's protocol that it could not decode, by
             function.
         foreign: the number of payloads that do not begin a message of a function's protocol, by
@@ -35,6 +37,7 @@ class Outcome:
     job_phases: dict[str, float] = field(default_factory=dict)
     late_tuples: dict[str, int] = field(default_factory=dict)
     shed_tuples: dict[str, int] = field(default_factory=dict)
+    trimmed_tuples: dict[str, int] = field(default_factory=dict)
     undecodable: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
     wrapped_sums: dict[str, int] = field(default_factory=dict)

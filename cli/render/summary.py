@@ -61,7 +61,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
                 f"{reason.replace('_', ' ')} {count:,}" for reason, count in counts.items()
             )
     yield from _sampled(capture, totals)
-    yield from _overloaded(capture, totals)
+    yield from _overloaded(capture, totals, outcome.trimmed_tuples)
     yield from _unread_links(interfaces)
     yield from _late(interfaces)
     yield from _odd_interfaces(interfaces, outcome)
@@ -102,14 +102,19 @@ def _sampled(capture: Mapping[str, Any], totals: Mapping[str, int]) -> Iterator[
         yield f"  answers are from a sample at the rate {rate:g}: {share:.1%} of the packets were shed"
 
 
-def _overloaded(capture: Mapping[str, Any], totals: Mapping[str, int]) -> Iterator[str]:
-    """Yield what the capture left out because it was overloaded."""
+def _overloaded(
+    capture: Mapping[str, Any], totals: Mapping[str, int], trimmed: Mapping[str, int]
+) -> Iterator[str]:
+    """Yield what the capture left out because it was overloaded, and the job after it."""
     if (rate := capture.get("least_rate", 1.0)) < 1:
         share = totals["shed"] / totals["received"] if totals["received"] else 0.0
         yield (
             f"  the capture was overloaded: it sampled at rates down to {rate:.3g}, and"
             f" {share:.1%} of the packets were shed"
         )
+    for query, count in trimmed.items():
+        rows = _counted(count, "row")
+        yield f"  {rows} left out of {query}: the rate fell within {'its' if count == 1 else 'their'} epoch"
 
 
 def _inputs(inputs: Sequence[Mapping[str, Any]]) -> str:

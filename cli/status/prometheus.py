@@ -218,6 +218,11 @@ OPERATOR = (
     Metric(
         "gscope_operator_shed_tuples", "shed_tuples_total", "Tuples shed for want of disk space."
     ),
+    Metric(
+        "gscope_operator_trimmed_tuples",
+        "trimmed_tuples_total",
+        "Tuples left out because the rate of their sample fell within their epoch.",
+    ),
     gauge("gscope_operator_waiting_tuples", "waiting_tuples", "Tuples waiting at the operator."),
     gauge("gscope_operator_waiting_bytes", "waiting_bytes", "Bytes of these."),
     gauge(

@@ -291,6 +291,8 @@ def _notes(document: Document) -> Iterator[Text]:
     for each in [] if job is None else job["operators"]:
         if each["shed_tuples_total"]:
             yield Text(f"{each['name']} shed {count(each['shed_tuples_total'])} tuples", "red")
+        if trimmed := each["trimmed_tuples_total"]:
+            yield Text(f"{each['name']} left out {count(trimmed)} tuples as the rate fell")
     if job is not None:
         yield Text(_heartbeat_line(job["heartbeats"]))
         yield Text(_step_line(job, document["now_ns"], is_alive=document["run"]["is_alive"]))

@@ -317,6 +317,7 @@ class Supervisor:
         self._recovery.on_commit(commit.step)
         self.outcome.late_tuples = commit.late_tuples
         self.outcome.shed_tuples = commit.shed_tuples
+        self.outcome.trimmed_tuples = commit.trimmed_tuples
         self.outcome.undecodable = commit.undecodable
         self.outcome.wrapped_sums = commit.wrapped_sums
         self.outcome.foreign = commit.foreign

@@ -246,6 +246,8 @@ class StepCommitted(ProcessEvent):
         step_s: how long the step was evaluated, in seconds.
         late_tuples: tuples below an operator's watermark on arrival, in no answer, by query.
         shed_tuples: tuples that the job had no disk space to keep, by query.
+        trimmed_tuples: tuples that the job left out because the threshold of their sample fell, by
+            the query that reads them.
         undecodable: payloads of a function's protocol that it could not decode, by function.
         wrapped_sums: sums that exceeded 64 bits and wrapped around, by query.
         foreign: payloads that do not begin a message of a function's protocol, by function.
@@ -261,6 +263,7 @@ class StepCommitted(ProcessEvent):
     step_s: float
     late_tuples: dict[str, int]
     shed_tuples: dict[str, int]
+    trimmed_tuples: dict[str, int]
     undecodable: dict[str, int]
     wrapped_sums: dict[str, int]
     foreign: dict[str, int]

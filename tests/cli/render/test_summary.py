@@ -232,6 +232,16 @@ def test_a_job_that_died_is_no_loss() -> None:
     ]
 
 
+def test_rows_left_out_as_the_rate_fell_are_counted_with_the_overload() -> None:
+    outcome = _outcome(_interface(), least_rate=0.25)
+    outcome.trimmed_tuples = {"flows": 1200, "hosts": 1}
+    assert list(summary_lines(outcome, {"q": 1}))[2:] == [
+        "  1,200 rows left out of flows: the rate fell within their epoch",
+        "  1 row left out of hosts: the rate fell within its epoch",
+    ]
+    assert not is_whole(outcome)
+
+
 def test_packets_that_were_not_saved_are_counted_by_reason() -> None:
     saved = {"path": "hits.pcapng", "packets": 1234, "bytes": 9, "failure": "no space left"}
     lost = {"over_limit": 2, "outrun": 0, "unwritten": 1}

@@ -48,6 +48,7 @@ COMMIT = StepCommitted(
     step_s=0.25,
     late_tuples={"q": 1},
     shed_tuples={},
+    trimmed_tuples={},
     undecodable={"tls_sni": 2},
     foreign={"http_host": 4},
     wrapped_sums={"p": 9},
