@@ -136,7 +136,7 @@ class LoadControl:
 
     def borders(self) -> list[Callable[[int], int]]:
         """Return, for each component, a function that finds when its next epoch begins."""
-        return [partial(next_border, clocks_of(sample)) for sample in self.samples]
+        return [partial(next_border, sample.clocks) for sample in self.samples]
 
     def is_due(self, interface: str, now_ns: int) -> bool:
         """Return whether an interface should report again."""
@@ -224,15 +224,9 @@ def next_border(clocks: Sequence[Expression], after_ns: int) -> int:
     return time_ns
 
 
-def clocks_of(sample: MovingSample) -> tuple[Expression, ...]:
-    """Return the different epochs of a component, over packet times."""
-    sides = (side for sides in sample.sides.values() for side in sides if side is not None)
-    return tuple(dict.fromkeys(side.clock for side in sides))
-
-
 def _epoch(sample: MovingSample, time_ns: int) -> int:
     """Return the number of an epoch: of the first of its nodes, or of a second without epochs."""
-    clocks = clocks_of(sample)
+    clocks = sample.clocks
     return _value(clocks[0], time_ns) if clocks else time_ns // _NS_PER_SECOND
 
 

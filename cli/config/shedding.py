@@ -134,14 +134,6 @@ def ensure_allowed(program: Program, shedding: SheddingSettings) -> None:
         UsageError: the rate is too low.
     """
     if shedding.mode is SheddingMode.AUTO:
-        from gscope.queries.plan.scaling import readers_of_rate
-
-        if readers := readers_of_rate(program):
-            message = (
-                f"{readers[0]} reads sample_rate, which with --shedding auto differs from epoch to"
-                " epoch and is not reported; drop the column, or use --sample-rate"
-            )
-            raise UsageError(message)
         return
     for component in program.sampling:
         if shedding.is_on and shedding.rate < component.min_rate:

@@ -6,6 +6,7 @@ Each result of the step is one plan. A query that is read in several places is c
 from __future__ import annotations
 
 import math
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -121,8 +122,9 @@ class Evaluator:
         uses = self._uses(step)
         self._watchlists.refresh()
         rows = self._rows(step, uses)
+        rows.trimmed.update(trimmed)
         try:
-            return replace(self._write(step, rows), trimmed=tuple(trimmed.items()))
+            return self._write(step, rows)
         finally:
             for query, frame in rows.frames.items():
                 if uses.get(query, 0) > 1:
@@ -140,13 +142,26 @@ class Evaluator:
                 continue
             query = work.node.query
             if query not in by_tasks:
-                self._add(work, step.number, uses, rows)
+                self._add(self._trimmed(work, step.number, rows), step.number, uses, rows)
                 continue
             rows.sizes[query] = _Size.of(by_tasks[query].parts)
             rows.outputs += self._delivered(query, by_tasks[query])
             if query in needed:
                 rows.frames[query] = self._inputs.register(query, by_tasks[query].files)
         return rows
+
+    def _trimmed(self, work: Work, step: int, rows: _StepRows) -> Work:
+        """Return ``work`` without the rows of other queries that it has to leave out."""
+        if all(taken.trim is None for taken in work.inputs):
+            return work
+
+        def written(query: str, side: int) -> Batch | None:
+            frame, is_small = rows.frames[query], _is_small(rows.sizes[query])
+            return self._outputs.read_again(work, side, query, step, frame, is_small=is_small)
+
+        read, left_out = self._trimming.of_queries(work, step, written)
+        rows.trimmed[work.node.query] += left_out
+        return read
 
     def _add(self, work: Work, step: int, uses: Mapping[str, int], rows: _StepRows) -> None:
         """Add the rows of an operator that tasks have not evaluated.
@@ -193,6 +208,7 @@ class Evaluator:
                 carries=tuple(_results(carries)),
                 states=tuple(rows.states),
                 late=tuple(_results(late)),
+                trimmed=tuple((query, count) for query, count in rows.trimmed.items() if count),
             )
 
     def _delivered(self, query: str, rows: StageResult) -> Iterator[Output]:
@@ -347,6 +363,7 @@ class _StepRows:
         sizes: the size of the rows of each query, at most.
         outputs: the outputs that are staged already.
         states: for each running aggregation, the groups that it left; None if no group lives.
+        trimmed: for each query, the number of rows above the threshold of their epoch.
     """
 
     by_tasks: frozenset[str]
@@ -354,6 +371,7 @@ class _StepRows:
     sizes: dict[str, _Size] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)
     states: list[tuple[str, State | None]] = field(default_factory=list)
+    trimmed: Counter[str] = field(default_factory=Counter)
 
 
 def _read(work: Work, sizes: Mapping[str, _Size]) -> _Size:

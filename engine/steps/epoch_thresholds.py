@@ -1,27 +1,28 @@
 """The thresholds of a node's epochs, from the schedules of the streams below it (control plane).
 
 A heartbeat's schedule is over packet times. An epoch of a node covers a range of times at each of
-its sides; its threshold is the least of all streams over that range, so that both sides of a join
-are cut at the same hash. The schedule of a stream is final below its promised bound, and a node
-answers an epoch when all its streams have passed it: the threshold of an answered epoch never
-changes.
+its sides; its threshold is the least of all sources over that range, so that both sides of a join
+are cut at the same hash. Where a source is another node, the thresholds of its epochs are placed in
+time again. The schedule of a stream is final below its promised bound, and a node answers an epoch
+when all its streams have passed it: the threshold of an answered epoch never changes.
 """
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.trim import ThresholdRange, Trim
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.streams.thresholds import (
-    FULL_THRESHOLD,
-    ThresholdSchedule,
-    ThresholdStep,
-    schedule_of,
-)
+from gscope.queries.int64 import MIN_TIME_NS
+from gscope.queries.plan.epoch_rates import with_epoch_rates
+from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, rate_of
+from gscope.queries.plan.unbounded_search import first_reached
+from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep, schedule_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,10 +30,18 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.expressions.expressions import Expression, PacketField
+    from gscope.queries.plan.epoch_rates import RateReader
     from gscope.queries.plan.moving_samples import MovingSample, TrimmedSide
+    from gscope.queries.plan.program import HftaNode
+    from gscope.queries.plan.sampled_rows import ThresholdSource
     from gscope.queries.plan.sampling_hash import HashKey
 
 _NS_PER_SECOND = 1_000_000_000
+_CACHED = 1024
+"""The most schedules, and borders of epochs, whose epochs and times are kept."""
+
+Ranges = tuple[ThresholdRange, ...]
+"""The thresholds of all epochs, in order and without gaps."""
 
 
 class SampleThresholds:
@@ -44,44 +53,39 @@ class SampleThresholds:
     """
 
     def __init__(self, samples: Iterable[MovingSample], key: HashKey) -> None:
+        held = list(samples)
         self._key = key
-        self._sides = {query: sides for each in samples for query, sides in each.sides.items()}
+        self._sides = {query: sides for each in held for query, sides in each.sides.items()}
+        self._readers = {query: reader for each in held for query, reader in each.rates.items()}
         self._schedules: dict[str, ThresholdSchedule] = {}
+        self._ranges: dict[str, Ranges] = {}
 
     def on_schedule(self, stream: str, schedule: ThresholdSchedule) -> None:
         """Take the schedule of a heartbeat."""
         known = self._schedules.get(stream)
-        self._schedules[stream] = schedule if known is None else known.followed_by(schedule)
+        made = schedule if known is None else known.followed_by(schedule)
+        self._schedules[stream] = made
+        if known is None or made.steps != known.steps:
+            self._ranges.clear()
 
-    def trimmed(self, work: Work) -> Work:
-        """Return ``work`` with what its sides leave out; ``work`` itself if that is nothing."""
-        sides = self._sides.get(work.node.query, ())
-        if not any(sides):
-            return work
-        ranges = self.ranges(work.node.query)
-        if all(r.is_whole or r.end <= work.low or work.high <= r.first for r in ranges):
-            return work
-        inputs = tuple(
-            taken if side is None else replace(taken, trim=self._trim(side, ranges))
-            for taken, side in zip(work.inputs, sides, strict=True)
-        )
-        return replace(work, inputs=inputs)
+    def applied(self, work: Work) -> Work:
+        """Return ``work`` with what its sides leave out, and with the rates that it reads.
 
-    def ranges(self, query: str) -> tuple[ThresholdRange, ...]:
-        """Return the thresholds of the epochs of a node."""
-        return joined_ranges(
-            [
-                part
-                for side in self._sides[query]
-                if side is not None
-                for stream in side.streams
-                for part in _over_epochs(self._of(stream), side.clock)
-            ]
-        )
+        That is ``work`` itself while nothing is above a threshold and every rate is 1.
+        """
+        return self._with_rates(self._trimmed(work))
+
+    def ranges(self, query: str) -> Ranges:
+        """Return the thresholds of the epochs of a node that answers whole epochs."""
+        if query not in self._ranges:
+            parts = [part for side in self._sides[query] for part in self._parts(side)]
+            self._ranges[query] = joined_ranges(parts)
+        return self._ranges[query]
 
     def snapshot(self, query: str) -> dict[str, Any]:
-        """Return the schedules of the streams of a node, as plain JSON values."""
-        streams = {s for side in self._sides.get(query, ()) if side for s in side.streams}
+        """Return the schedules of the streams that a node reads, as plain JSON values."""
+        clocks = (clock for side in self._sides.get(query, ()) for clock in side.clocks)
+        streams = {stream for source, _ in clocks for stream in source.streams}
         return {
             stream: [
                 schedule.bound_ns,
@@ -96,38 +100,142 @@ class SampleThresholds:
         for stream, (bound_ns, steps) in saved.items():
             made = schedule_of(bound_ns, [ThresholdStep(*step) for step in steps])
             self._schedules[stream] = made
+        self._ranges.clear()
+
+    def _trimmed(self, work: Work) -> Work:
+        sides = self._sides.get(work.node.query, ())
+        if not any(side.terms for side in sides):
+            return work
+        own = _within(self.ranges(work.node.query), work.low, work.high)
+        if all(each.is_whole for each in own):
+            return work
+        inputs = tuple(
+            replace(taken, trim=self._trim(side, own)) if self._is_cut(side, own) else taken
+            for taken, side in zip(work.inputs, sides, strict=True)
+        )
+        return work if inputs == work.inputs else replace(work, inputs=inputs)
+
+    def _is_cut(self, side: TrimmedSide, own: Ranges) -> bool:
+        """Return whether a side may hold rows above the thresholds of some epochs."""
+        if not side.terms:
+            return False
+        held = _within(joined_ranges(self._parts(side)), own[0].first, own[-1].end)
+        return any(
+            each.threshold < other.ceiling and each.first < other.end and other.first < each.end
+            for each in own
+            for other in held
+        )
+
+    def _with_rates(self, work: Work) -> Work:
+        reader = self._readers.get(work.node.query)
+        if reader is None:
+            return work
+        ranges = self.ranges(reader.query)
+        if reader.query == work.node.query:
+            ranges = _within(ranges, work.low, work.high)
+        node = _with_rates(work.node, reader, ranges)
+        return work if node is work.node else replace(work, node=node)
+
+    def _parts(self, side: TrimmedSide) -> list[ThresholdRange]:
+        """Return the thresholds that concern the epochs of a side, of each source for itself."""
+        return [
+            part
+            for source, clock in side.clocks
+            for steps in self._steps(source)
+            for part in _over_epochs(steps, clock)
+        ]
+
+    def _steps(self, source: ThresholdSource) -> list[tuple[ThresholdStep, ...]]:
+        """Return the thresholds of a source over packet time, of each stream for itself."""
+        if not source.query:
+            return [self._of(stream).steps for stream in source.streams]
+        clocks = [clock for side in self._sides[source.query] for _, clock in side.clocks]
+        return [_over_times(self.ranges(source.query), clocks[source.place])]
 
     def _of(self, stream: str) -> ThresholdSchedule:
         return self._schedules.get(stream) or ThresholdSchedule.constant(FULL_THRESHOLD)
 
-    def _trim(self, side: TrimmedSide, ranges: tuple[ThresholdRange, ...]) -> Trim:
-        return Trim(ranges, side.epoch, side.terms, self._key)
+    def _trim(self, side: TrimmedSide, ranges: Ranges) -> Trim:
+        return Trim(ranges, side.epoch, side.terms, self._key, side.is_logged)
 
 
-def _over_epochs(schedule: ThresholdSchedule, clock: Expression) -> list[ThresholdRange]:
-    """Return the steps of a schedule over epochs; neighbours share the epoch between them."""
+def joined_ranges(parts: Sequence[ThresholdRange]) -> Ranges:
+    """Return ranges that overlap as ranges that do not, each with the least threshold of its parts."""
+    borders = sorted({border for part in parts for border in (part.first, part.end)})
+    waiting = sorted(parts, key=lambda part: part.first, reverse=True)
+    thresholds: list[tuple[int, Bound]] = []
+    ceilings: list[tuple[int, Bound]] = []
+    ranges: list[ThresholdRange] = []
+    for first, end in itertools.pairwise(borders):
+        while waiting and waiting[-1].first <= first:
+            part = waiting.pop()
+            heapq.heappush(thresholds, (part.threshold, part.end))
+            heapq.heappush(ceilings, (-part.ceiling, part.end))
+        for heap in (thresholds, ceilings):
+            while heap[0][1] <= first:
+                heapq.heappop(heap)
+        made = ThresholdRange(first, end, thresholds[0][0], -ceilings[0][0])
+        last = ranges[-1] if ranges else made
+        if ranges and (last.threshold, last.ceiling) == (made.threshold, made.ceiling):
+            ranges[-1] = replace(last, end=end)
+        else:
+            ranges.append(made)
+    return tuple(ranges)
+
+
+def _within(ranges: Ranges, low: Bound, high: Bound) -> Ranges:
+    return tuple(each for each in ranges if each.first < high and low < each.end)
+
+
+def _with_rates(node: HftaNode, reader: RateReader, ranges: Ranges) -> HftaNode:
+    """Return a node with the rates of some epochs; itself if all of them are 1."""
+    if all(each.threshold == FULL_THRESHOLD for each in ranges):
+        return node
+    rates: list[tuple[int, float]] = []
+    for each, later in itertools.pairwise(ranges):
+        if each.threshold != later.threshold:
+            rates.append((int(each.end), rate_of(each.threshold)))
+    return with_epoch_rates(node, reader, rates, rate_of(ranges[-1].threshold))
+
+
+@lru_cache(_CACHED)
+def _over_epochs(steps: tuple[ThresholdStep, ...], clock: Expression) -> list[ThresholdRange]:
+    """Return steps in packet time as ranges of epochs; neighbours share the epoch between them."""
     begins: list[Bound] = [NOTHING]
     ends: list[Bound] = []
-    for step in schedule.steps[1:]:
+    for step in steps[1:]:
         begins.append(_epoch_at(clock, step.from_ns))
         ends.append(_epoch_at(clock, step.from_ns - 1) + 1)
     ends.append(ENDED)
     return [
         ThresholdRange(first, end, step.threshold, step.ceiling)
-        for first, end, step in zip(begins, ends, schedule.steps, strict=True)
+        for first, end, step in zip(begins, ends, steps, strict=True)
     ]
 
 
-def joined_ranges(parts: Sequence[ThresholdRange]) -> tuple[ThresholdRange, ...]:
-    """Return ranges that overlap as ranges that do not, each with the least threshold of its parts."""
-    borders = sorted({border for part in parts for border in (part.first, part.end)})
-    ranges = []
-    for first, end in itertools.pairwise(borders):
-        over = [part for part in parts if part.first <= first and end <= part.end]
-        threshold = min(part.threshold for part in over)
-        ceiling = max(part.ceiling for part in over)
-        ranges.append(ThresholdRange(first, end, threshold, ceiling))
-    return tuple(ranges)
+@lru_cache(_CACHED)
+def _over_times(ranges: Ranges, clock: Expression) -> tuple[ThresholdStep, ...]:
+    """Return the thresholds of a node's epochs as steps in packet time.
+
+    The node has left out all rows above them.
+    """
+    steps: list[ThresholdStep] = []
+    for each in ranges:
+        from_ns = MIN_TIME_NS if each.first == NOTHING else _begin(clock, int(each.first))
+        if from_ns is None:
+            break
+        while steps and steps[-1].from_ns >= from_ns:
+            # No packet has a time in the epochs of that step.
+            steps.pop()
+        steps.append(ThresholdStep(from_ns, each.threshold, each.threshold))
+    return tuple(steps)
+
+
+@lru_cache(_CACHED)
+def _begin(clock: Expression, epoch: int) -> int | None:
+    """Return the first time of an epoch or a later one; None if there is none in 64 bits."""
+    found = first_reached(lambda at: _epoch_at(clock, at) >= epoch, 0)
+    return MIN_TIME_NS if found == 0 else found
 
 
 def _epoch_at(clock: Expression, time_ns: int) -> int:

@@ -166,7 +166,7 @@ class Steps:
             work = operator.advance(fresh)
             self.took_ns[query] = time.perf_counter_ns() - began_ns
             if work is not None:
-                works.append(work if self.samples is None else self.samples.trimmed(work))
+                works.append(work if self.samples is None else self.samples.applied(work))
                 if work.reads_rows:
                     fresh[query] = work.extents
             bounds = operator.output_bounds()

@@ -31,13 +31,15 @@ class Trim:
     """The rows that a step leaves out at one side: those whose hash is above their epoch's threshold.
 
     Attributes:
-        ranges: the thresholds, over all epochs, in order.
+        ranges: the thresholds of the epochs of the step, in order and without gaps.
         epoch: the epoch over the columns of a row.
         terms: the terms of the hash over the columns of a row.
         key: the constants of the hash.
+        is_logged: whether the rows are in segments of the log; else another query gives them.
     """
 
     ranges: tuple[ThresholdRange, ...]
     epoch: Expression
     terms: tuple[Expression, ...]
     key: HashKey
+    is_logged: bool

@@ -1,11 +1,15 @@
-"""Which samples may follow the load, and how rows above a threshold are found in streams.
+"""Which samples may follow the load, and how rows above a threshold are found.
 
 A threshold that falls in the middle of an epoch leaves groups in the stream that lack packets. The
-job has to find them, so that the answer of every node is the full answer filtered by one threshold
-for each of its epochs::
+job has to find them, so that the answer of every node that answers whole epochs is the full answer
+filtered by one threshold for each of its epochs::
 
     answer(epoch) = { row of the full answer | H(terms of the row) <= T(epoch) }
     T(epoch)      = the least threshold of all streams below the node, over all times of the epoch
+
+A row of another node was cut at the threshold of a finer epoch, or of one side of a join alone. It
+is cut again by the node that reads it. Selections and merges pass rows on as they are: packets that
+are answered one by one are exact, whatever the threshold was.
 
 The hash of a row is computed again from its columns: the keys of a group determine the terms by
 which its packets were chosen, so streams need no column for it. A component whose rows cannot be
@@ -15,50 +19,65 @@ has none of these limits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
 
-from gscope.queries.expressions.expressions import Call, Column, Literal, PacketField, walk
-from gscope.queries.expressions.types import GsqlType
+from gscope.queries.catalog.evaluate import call
+from gscope.queries.plan.epoch_rates import RateReader, reads_rate
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
     MergeNode,
     QueryInput,
+    RunningNode,
     SelectionNode,
     StreamInput,
     TopNode,
+    WatchlistJoinNode,
     node_inputs,
 )
+from gscope.queries.plan.sampled_rows import (
+    epoch_key,
+    grouped,
+    joined,
+    passed,
+    present_side,
+    rows_of_lfta,
+    united,
+)
 from gscope.queries.plan.sampling import SamplingMethod
-from gscope.queries.plan.trees import by_name, map_expression
+from gscope.queries.plan.sampling_operator import SampleNode
+from gscope.queries.plan.trees import of_input
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gscope.queries.expressions.expressions import Expression, NamedExpression
-    from gscope.queries.plan.program import HftaNode, Input, Lfta, Program
+    from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.plan.program import HftaNode, Input, Program
+    from gscope.queries.plan.sampled_rows import SampledRows, ThresholdSource, TracedSource
     from gscope.queries.plan.sampling import SamplingComponent
 
-TIME_FIELDS = frozenset({"time", "timestamp", "time_ns"})
-"""The packet fields that are functions of a packet's time."""
+Clocked = tuple[tuple["TracedSource", "Expression"], ...]
+"""The sources of a side, each with the side's epoch over the time of packets."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrimmedSide:
-    """A side of a node that reads streams of a sample whose threshold moves.
+    """A side of a node that answers whole epochs of a sample whose threshold moves.
 
     Attributes:
-        streams: the streams.
-        clock: the side's epoch over the time of packets.
-        epoch: the side's epoch over the columns of the streams.
-        terms: the terms of the hash over the columns of the streams.
+        clocks: whose thresholds count, each with the side's epoch over the time of packets.
+        epoch: the side's epoch over the columns that it reads.
+        terms: the terms of the hash over these columns; () if no row is ever above the threshold,
+            because the query that gives the rows has left them out.
+        is_logged: whether the side reads streams; else another query.
     """
 
-    streams: tuple[str, ...]
-    clock: Expression
+    clocks: tuple[tuple[ThresholdSource, Expression], ...]
     epoch: Expression
     terms: tuple[Expression, ...]
+    is_logged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +87,20 @@ class MovingSample:
     Attributes:
         lftas: its LFTAs that sample.
         min_rate: the least rate that its queries allow.
-        sides: for each node that reads streams, by name, its sides; None for one that needs no
-            trimming.
+        sides: for each node that answers whole epochs, by name, its sides.
+        rates: for each node that reads the column ``sample_rate``, by name, the epochs of these rates.
     """
 
     lftas: tuple[str, ...]
     min_rate: float
-    sides: Mapping[str, tuple[TrimmedSide | None, ...]]
+    sides: Mapping[str, tuple[TrimmedSide, ...]]
+    rates: Mapping[str, RateReader] = field(default_factory=dict)
+
+    @property
+    def clocks(self) -> tuple[Expression, ...]:
+        """The different epochs of its nodes, over the time of packets."""
+        sides = (side for sides in self.sides.values() for side in sides)
+        return tuple(dict.fromkeys(clock for side in sides for _, clock in side.clocks))
 
 
 class CannotMove(Exception):  # a reason, caught here
@@ -99,148 +125,149 @@ class _Component:
     def __init__(self, program: Program, component: SamplingComponent) -> None:
         self._program = program
         self._component = component
-        names = {node.query for node in component.nodes}
-        self._nodes = {node.query: node for node in program.nodes if node.query in names}
-        self._clocks: dict[str, Expression] = {}
+        self._nodes = _nodes_above(program, component.lftas)
+        self._rows: dict[str, SampledRows] = {}
+        self._sides: dict[str, tuple[TrimmedSide, ...]] = {}
+        self._clocks: dict[str, list[Expression]] = {}
+        self._bases: dict[str, frozenset[object]] = {}
+        self._rates: dict[str, RateReader] = {}
 
     def sample(self) -> MovingSample:
         lftas = [self._program.lfta(name) for name in self._component.lftas]
         sampled = tuple(lfta.name for lfta in lftas if lfta.sampling is not None)
-        for node in self._component.nodes:
-            if node.scaled or not node.is_whole:
-                message = f"{node.query} estimates: its rates may not change within an epoch"
-                raise CannotMove(message)
         methods = {lfta.sampling.method for lfta in lftas if lfta.sampling is not None}
-        if methods == {SamplingMethod.TUPLES}:
-            return self._alone(sampled)
-        if SamplingMethod.TUPLES in methods or len(sampled) < len(lftas):
+        is_grouped = methods == {SamplingMethod.GROUPS}
+        for each in self._component.nodes:
+            if each.scaled or (is_grouped and not each.is_whole):
+                message = f"{each.query} estimates: its rates may not change within an epoch"
+                raise CannotMove(message)
+        if len(methods) > 1 or len(sampled) < len(lftas):
             message = "its LFTAs are sampled in different ways"
             raise CannotMove(message)
-        sides = {query: self._sides(node) for query, node in self._nodes.items()}
-        for lfta in lftas:
-            if not self._is_read(lfta):
-                message = f"the rows of {lfta.query} are answered as they arrive"
-                raise CannotMove(message)
-        return MovingSample(sampled, self._component.min_rate, sides)
-
-    def _alone(self, sampled: tuple[str, ...]) -> MovingSample:
-        """Return the sample of packets that are answered one by one: nothing is ever trimmed."""
-        for node in self._nodes.values():
-            if not isinstance(node, SelectionNode):
+        for node in self._nodes:
+            if not is_grouped and not isinstance(node, _PASSING):
                 message = f"{node.query} does not answer packet by packet"
                 raise CannotMove(message)
-        return MovingSample(sampled, self._component.min_rate, {})
+            self._add(node)
+            if reads_rate(node):
+                self._rates[node.query] = self._rate(node)
+        return MovingSample(sampled, self._component.min_rate, self._sides, self._rates)
 
-    def _is_read(self, lfta: Lfta) -> bool:
-        """Return whether nodes alone read the streams of an LFTA."""
-        is_result = any(source == StreamInput(lfta.name) for _, source in self._program.results)
-        return not is_result
-
-    def _sides(self, node: HftaNode) -> tuple[TrimmedSide | None, ...]:
-        """Return what has to be trimmed at the sides of a node.
-
-        Rows of other nodes were trimmed by these, by the same threshold: their epochs are the same,
-        and so are the streams below.
-        """
-        sources = node_inputs(node)
-        if isinstance(node, SelectionNode) and isinstance(node.input, QueryInput):
-            self._clocks[node.query] = self._clocks[node.input.query]
-            return (None,)
-        if isinstance(node, JoinNode) and node.interval is not None:
-            message = f"{node.query} joins rows of different epochs"
-            raise CannotMove(message)
-        epochs = _epochs(node)
-        clocks = [self._clock(node, e, s) for e, s in zip(epochs, sources, strict=True)]
-        self._clocks[node.query] = clocks[0]
-        streams = [self._streams_below(source) for source in sources]
-        together = set().union(*streams)
-        sides: list[TrimmedSide | None] = []
-        for epoch, clock, source, below in zip(epochs, clocks, sources, streams, strict=True):
-            if isinstance(source, QueryInput):
-                is_same = clock == self._clocks[source.query] and set(below) == together
-                if not is_same or len(set(clocks)) > 1:
-                    message = f"{node.query} reads {source.query} in other epochs, or with others"
-                    raise CannotMove(message)
-                sides.append(None)
-            else:
-                lfta = self._program.lfta(source.lfta)
-                sides.append(TrimmedSide(lfta.streams, clock, epoch, _terms(lfta)))
-        return tuple(sides)
-
-    def _clock(self, node: HftaNode, epoch: Expression, source: Input) -> Expression:
-        """Return the epoch of a side over the time of packets."""
-        columns = self._columns(source)
-
-        def known(part: Expression) -> Expression:
-            return columns.get(part.name, part) if isinstance(part, Column) else part
-
-        clock = map_expression(epoch, known)
-        for part in walk(clock):
-            is_time = isinstance(part, PacketField) and part.name in TIME_FIELDS
-            if not is_time and not isinstance(part, Literal | Call):
-                message = f"the epochs of {node.query} do not follow from the time of packets"
+    def _add(self, node: HftaNode) -> None:
+        """Note the rows that a node gives, and where it cuts those that it reads."""
+        inputs = [self._of(source) for source in node_inputs(node)]
+        match node:
+            case SelectionNode() | WatchlistJoinNode():
+                rows = passed(node.query, inputs[0], node.columns)
+            case MergeNode():
+                names = [self._names(source) for source in node.inputs]
+                rows = united(node.query, inputs, names, node.schema.names)
+            case AggregationNode() | TopNode():
+                (clocks,) = self._cut(node, inputs, (node.epoch_expression,))
+                rows = grouped(node, clocks, inputs[0])
+            case JoinNode() if node.interval is None:
+                rows = joined(node, self._cut(node, inputs, node.epochs), inputs)
+            case JoinNode():
+                message = f"{node.query} joins rows of different epochs"
                 raise CannotMove(message)
-        return clock
+            case RunningNode() | WindowNode() | SampleNode():
+                message = f"{node.query} does not work epoch by epoch"
+                raise CannotMove(message)
+            case _:
+                assert_never(node)
+        self._rows[node.query] = rows
 
-    def _columns(self, source: Input) -> dict[str, Expression]:
-        """Return the columns of an input over packet fields."""
+    def _of(self, source: Input) -> SampledRows:
         if isinstance(source, StreamInput):
-            return _computed(self._program.lfta(source.lfta))
-        node = self._nodes[source.query]
-        if isinstance(node, MergeNode):
-            message = f"{node.query} does not work epoch by epoch"
-            raise CannotMove(message)
-        below = [self._columns(each) for each in node_inputs(node)]
+            return rows_of_lfta(self._program.lfta(source.lfta))
+        return self._rows[source.query]
 
-        def over(expression: Expression, inputs: Sequence[dict[str, Expression]]) -> Expression:
-            def known(part: Expression) -> Expression:
-                if not isinstance(part, Column):
-                    return part
-                return inputs[part.input].get(part.name, part)
-
-            return map_expression(expression, known)
-
-        if isinstance(node, AggregationNode):
-            below = [{key.name: over(key.expression, below) for key in node.keys}]
-        return {column.name: over(column.expression, below) for column in node.columns}
-
-    def _streams_below(self, source: Input) -> tuple[str, ...]:
+    def _names(self, source: Input) -> Sequence[str]:
         if isinstance(source, StreamInput):
-            return self._program.lfta(source.lfta).streams
-        below = (self._streams_below(each) for each in node_inputs(self._nodes[source.query]))
-        return tuple(sorted({stream for streams in below for stream in streams}))
+            return self._program.lfta(source.lfta).stream_schema.names
+        return self._program.schema(source.query).names
+
+    def _cut(
+        self, node: HftaNode, inputs: Sequence[SampledRows], epochs: Sequence[Expression]
+    ) -> tuple[Clocked, ...]:
+        """Note where a node cuts the rows of its sides; return the sources of each."""
+        sources = node_inputs(node)
+        clocked = [_clocked(node, rows, epoch) for rows, epoch in zip(inputs, epochs, strict=True)]
+        self._clocks[node.query] = [clock for clocks in clocked for _, clock in clocks]
+        basis = frozenset().union(*map(self._basis, clocked))
+        self._bases[node.query] = basis
+        sides = []
+        for source, rows, epoch, clocks in zip(sources, inputs, epochs, clocked, strict=True):
+            terms = () if self._are_cut(clocks, basis) else rows.terms
+            if terms is None:
+                message = f"the rows of {rows.query} do not show which packets they are of"
+                raise CannotMove(message)
+            placed = tuple((traced.source, clock) for traced, clock in clocks)
+            sides.append(TrimmedSide(placed, epoch, terms, isinstance(source, StreamInput)))
+        self._sides[node.query] = tuple(sides)
+        return tuple(clocked)
+
+    def _basis(self, clocks: Clocked) -> frozenset[object]:
+        """Return what decides the thresholds of a side, to compare them with those of others."""
+        found: set[object] = set()
+        for traced, clock in clocks:
+            source = traced.source
+            if not source.query:
+                found |= {(stream, clock) for stream in source.streams}
+            elif self._has_epochs(source, clock):
+                found |= self._bases[source.query]
+            else:
+                found.add((source, clock))
+        return frozenset(found)
+
+    def _are_cut(self, clocks: Clocked, basis: frozenset[object]) -> bool:
+        """Return whether the query that gives a side's rows has cut them at the same thresholds."""
+        queries = {traced.source.query for traced, _ in clocks}
+        if len(queries) > 1 or "" in queries or self._bases[min(queries)] != basis:
+            return False
+        return all(self._has_epochs(traced.source, clock) for traced, clock in clocks)
+
+    def _has_epochs(self, source: ThresholdSource, clock: Expression) -> bool:
+        """Return whether an epoch is that of the node from which the rows come."""
+        return self._clocks[source.query][source.place] == clock
+
+    def _rate(self, node: HftaNode) -> RateReader:
+        """Return the epochs whose rates a node reads."""
+        match node:
+            case AggregationNode():
+                return RateReader(node.query, (node.epoch_expression,), epoch_key(node))
+            case JoinNode(epochs=epochs):
+                side = present_side(node.kind)
+                above = call("coalesce", *epochs) if side is None else epochs[side]
+                return RateReader(node.query, epochs, above)
+            case SelectionNode() | WatchlistJoinNode():
+                if (epoch := self._of(node.input).epoch) is not None:
+                    return RateReader(epoch[0], (epoch[1],), epoch[1])
+        message = f"{node.query} reads sample_rate, and its rows are of no epoch"
+        raise CannotMove(message)
 
 
-def _epochs(node: HftaNode) -> tuple[Expression, ...]:
-    match node:
-        case AggregationNode() | TopNode():
-            return (node.epoch_expression,)
-        case JoinNode():
-            return node.epochs
-    message = f"{node.query} does not work epoch by epoch"
+def _nodes_above(program: Program, lftas: Sequence[str]) -> list[HftaNode]:
+    """Return the nodes above some LFTAs, also those that are a part of a query."""
+    found: list[HftaNode] = []
+    sources: set[Input] = {StreamInput(lfta) for lfta in lftas}
+    for node in program.nodes:
+        if sources.intersection(node_inputs(node)):
+            found.append(node)
+            sources.add(QueryInput(node.query))
+    return found
+
+
+def _clocked(node: HftaNode, rows: SampledRows, epoch: Expression) -> Clocked:
+    """Return the sources of a side, each with the side's epoch over the time of packets."""
+    for reading in () if epoch.is_nullable else rows.readings:
+        clocks = [(traced, traced.clock(of_input(epoch, 0))) for traced in reading]
+        found = tuple((traced, clock) for traced, clock in clocks if clock is not None)
+        if len(found) == len(clocks):
+            return found
+    message = f"the epochs of {node.query} do not follow from the time of packets"
     raise CannotMove(message)
 
 
-def _computed(lfta: Lfta) -> dict[str, Expression]:
-    """Return the columns of an LFTA's streams that are functions of a packet."""
-    return by_name((*lfta.keys, *lfta.columns))
-
-
-def _terms(lfta: Lfta) -> tuple[Expression, ...]:
-    """Return the terms of an LFTA's hash over the columns of its streams."""
-    assert lfta.sampling is not None
-    named = (*lfta.keys, *lfta.columns)
-    return tuple(_over_columns(term, named, lfta) for term in lfta.sampling.terms)
-
-
-def _over_columns(term: Expression, named: Sequence[NamedExpression], lfta: Lfta) -> Expression:
-    for each in named:
-        if each.expression == term and term.type is not GsqlType.STRING:
-            return Column(each.name, term.type, term.is_nullable)
-    if isinstance(term, Literal):
-        return term
-    if isinstance(term, Call):
-        arguments = tuple(_over_columns(part, named, lfta) for part in term.arguments)
-        return Call(term.function, arguments, term.type, term.is_nullable)
-    message = f"the rows of {lfta.query} do not show which packets they are of"
-    raise CannotMove(message)
+_PASSING = (SelectionNode, WatchlistJoinNode, MergeNode)
+"""The nodes that pass rows on one by one."""

@@ -47,18 +47,20 @@ def with_rate(program: Program, rate: float) -> Program:
     return replace(program, nodes=nodes)
 
 
-def readers_of_rate(program: Program) -> tuple[str, ...]:
-    """Return the nodes whose rows contain the rate of the sample."""
-    found = []
-
-    def note(part: Expression) -> Expression:
-        if isinstance(part, Call) and part.function == "sample_rate":
-            found.append(node.query)
-        return part
-
-    for node in program.nodes:
-        _mapped(node, note)
-    return tuple(dict.fromkeys(found))
+def mapped(value: Any, change: Callable[[Expression], Expression]) -> Any:
+    """Return a node, or a part of one, with ``change`` applied to all parts of its expressions."""
+    if isinstance(value, Expression):
+        return map_expression(value, change)
+    if isinstance(value, tuple):
+        return tuple(mapped(each, change) for each in value)
+    if not is_dataclass(value) or isinstance(value, type | Schema):
+        return value
+    changed = {
+        field.name: new
+        for field in fields(value)
+        if (new := mapped(old := getattr(value, field.name), change)) != old
+    }
+    return replace(value, **changed) if changed else value
 
 
 def _with_rate(node: HftaNode, scaled: frozenset[str], rate: float) -> HftaNode:
@@ -66,24 +68,8 @@ def _with_rate(node: HftaNode, scaled: frozenset[str], rate: float) -> HftaNode:
         is_rate = isinstance(part, Call) and part.function == "sample_rate"
         return Literal(rate, GsqlType.FLOAT) if is_rate else part
 
-    node = _mapped(node, known)
+    node = mapped(node, known)
     return _scaled(node, scaled, rate) if scaled else node
-
-
-def _mapped(value: Any, change: Callable[[Expression], Expression]) -> Any:
-    """Return a node, or a part of one, with ``change`` applied to all parts of its expressions."""
-    if isinstance(value, Expression):
-        return map_expression(value, change)
-    if isinstance(value, tuple):
-        return tuple(_mapped(each, change) for each in value)
-    if not is_dataclass(value) or isinstance(value, type | Schema):
-        return value
-    changed = {
-        field.name: new
-        for field in fields(value)
-        if (new := _mapped(old := getattr(value, field.name), change)) != old
-    }
-    return replace(value, **changed) if changed else value
 
 
 def _scaled(node: HftaNode, names: frozenset[str], rate: float) -> HftaNode:

@@ -100,6 +100,24 @@ class Outputs:
         batch = self._keep(name, upstream, step, rest, is_small=is_small)
         return None if batch is None else Carry(query, side, batch)
 
+    def read_again(
+        self,
+        work: Work,
+        side: int,
+        upstream: str,
+        step: int,
+        frame: DataFrame,
+        *,
+        is_small: bool,
+    ) -> Batch | None:
+        """Write the rows of ``upstream`` that a side of ``work`` reads from a file in this step.
+
+        Return None if there are none. The commit of the step deletes the file.
+        """
+        query = work.node.query
+        name = f"read-{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
+        return self._keep(name, upstream, step, frame, is_small=is_small)
+
     def _keep(
         self, name: str, upstream: str, step: int, frame: DataFrame, *, is_small: bool
     ) -> Batch | None:

@@ -151,8 +151,8 @@ class TaskStage:
             waiting = [work for work in waiting if work not in ready]
             tasks: list[tuple[int, str, FileTask]] = []
             for work in ready:
-                query, plan = work.node.query, self._plans[work.node.query]
-                parts = self._parts(work, done, uses)
+                query, plan = work.node.query, self._plan_of(work)
+                parts = [] if plan is None else self._parts(work, done, uses)
                 if plan is not None and parts:
                     done[query] = self._new_result(query, step.number)
                     temporal = tuple(column.name for column in work.node.schema.temporal)
@@ -179,6 +179,14 @@ class TaskStage:
             self.counts += task.counts
         return replace(result, parts=tuple(parts))
 
+    def _plan_of(self, work: Work) -> Plan | None:
+        """Return how tasks evaluate a work; its node is another one where it has rates bound."""
+        node = work.node
+        if any(taken.trim is not None for taken in work.inputs):
+            return None
+        is_bound = node is not self._program.node(node.query)
+        return self._plan(node) if is_bound else self._plans[node.query]
+
     def _plan(self, node: HftaNode) -> Plan | None:
         """Return how tasks evaluate ``node``; None if they cannot."""
         match node:
@@ -203,7 +211,7 @@ class TaskStage:
     ) -> list[_Part]:
         """Return what the tasks of ``work`` read; nothing if ``work`` is left to SQL."""
         node = work.node
-        if self._plans[node.query] is None or work.state is not None:
+        if work.state is not None:
             return []
         delivered = [result for result, query in self._results.items() if query == node.query]
         is_read = uses.get(node.query, 0) > len(delivered)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -15,8 +16,12 @@ from gscope.queries.expressions.expressions import Column, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.plan.moving_samples import MovingSample, TrimmedSide
+from gscope.queries.plan.sampled_rows import ThresholdSource
 from gscope.queries.plan.sampling_hash import HashKey, hash_terms
 from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SECOND_NS = 1_000_000_000
 KEY = HashKey.of_seed(5)
@@ -28,7 +33,16 @@ CLOCKS = {
         call("add_int", call("idiv_int", TIME, Literal(3, GsqlType.INT)), Literal(1, GsqlType.INT)),
         lambda s: s // 3 + 1,
     ),
+    # Its epochs begin within those of the others.
+    "coarse": (
+        call("idiv_int", call("add_int", TIME, Literal(1, GsqlType.INT)), Literal(9, GsqlType.INT)),
+        lambda s: (s + 1) // 9,
+    ),
 }
+
+
+def side(clock: str, source: ThresholdSource, *, is_logged: bool = True) -> TrimmedSide:
+    return TrimmedSide(((source, CLOCKS[clock][0]),), TB, (TB,), is_logged)
 
 
 def random_schedule(random: Random) -> ThresholdSchedule:
@@ -45,8 +59,8 @@ def test_an_epoch_has_the_least_threshold_of_its_times_on_all_sides(seed: int) -
     random = Random(seed)
     schedules = {name: random_schedule(random) for name in ("s@a", "s@b", "t@a")}
     sides = (
-        TrimmedSide(("s@a", "s@b"), CLOCKS["plain"][0], TB, ()),
-        TrimmedSide(("t@a",), CLOCKS["shifted"][0], TB, ()),
+        side("plain", ThresholdSource(("s@a", "s@b"))),
+        side("shifted", ThresholdSource(("t@a",))),
     )
     thresholds = SampleThresholds([MovingSample(("s", "t"), 0.0, {"q": sides})], KEY)
     for stream, schedule in schedules.items():
@@ -64,6 +78,34 @@ def test_an_epoch_has_the_least_threshold_of_its_times_on_all_sides(seed: int) -
         (found,) = (r for r in thresholds.ranges("q") if r.first <= epoch < r.end)
         assert found.threshold == min(step.threshold for step in steps)
         assert found.ceiling == max(step.ceiling for step in steps)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_epoch_above_a_shifted_join_has_the_least_of_all_epochs_in_it(seed: int) -> None:
+    random = Random(seed)
+    below = (
+        side("plain", ThresholdSource(("s@a",))),
+        side("shifted", ThresholdSource(("t@a",))),
+    )
+    readers = {
+        "by_left": (side("coarse", ThresholdSource((), "join", 0), is_logged=False),),
+        "by_right": (side("coarse", ThresholdSource((), "join", 1), is_logged=False),),
+    }
+    thresholds = SampleThresholds([MovingSample(("s", "t"), 0.0, {"join": below, **readers})], KEY)
+    for stream in ("s@a", "t@a"):
+        thresholds.on_schedule(stream, random_schedule(random))
+    of_join = {e: at(thresholds.ranges("join"), e).threshold for e in range(20, 60)}
+    for name, clock in (("by_left", "plain"), ("by_right", "shifted")):
+        for epoch in range(12, 17):
+            seconds = range(9 * epoch - 1, 9 * epoch + 8)
+            assert {CLOCKS["coarse"][1](second) for second in seconds} == {epoch}
+            expected = min(of_join[CLOCKS[clock][1](second)] for second in seconds)
+            assert at(thresholds.ranges(name), epoch).threshold == expected
+
+
+def at(ranges: Sequence[ThresholdRange], epoch: int) -> ThresholdRange:
+    (found,) = (each for each in ranges if each.first <= epoch < each.end)
+    return found
 
 
 def test_ranges_that_overlap_are_joined() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.moving_samples import MovingSample, moving_samples
-from gscope.queries.plan.scaling import readers_of_rate
 
 GROUPS = "SELECT tb, srcIP, max(len) as m FROM IP GROUP BY time/10 as tb, srcIP, destIP"
 
@@ -28,6 +27,7 @@ def samples(text: str, *interfaces: str) -> tuple[tuple[MovingSample, ...], dict
         f"{named(low=GROUPS, high='SELECT tb, srcIP, max(m) FROM low GROUP BY tb, srcIP')}",
         "SELECT S.time, S.srcIP FROM TCP S LEFT_OUTER_JOIN TCP A"
         " WHERE S.time = A.time + 1 and S.srcIP = A.destIP",
+        named(low=GROUPS, high="SELECT tm, srcIP, max(m) FROM low GROUP BY tb/6 as tm, srcIP"),
     ],
 )
 def test_whole_groups_follow_the_load(text: str) -> None:
@@ -48,9 +48,15 @@ def test_packets_that_are_answered_alone_follow_without_trimming() -> None:
     [
         ("SELECT tb, count(*) FROM IP GROUP BY time/60 as tb", "estimates"),
         (
-            named(low=GROUPS, high="SELECT tm, srcIP, max(m) FROM low GROUP BY tb/6 as tm, srcIP"),
-            "high reads low in other epochs",
+            named(
+                low="SELECT tb, srcPort/60 as p, max(len) as m FROM TCP"
+                " GROUP BY time/10 as tb, srcPort",
+                high="SELECT tm, p, max(m) FROM low GROUP BY tb/6 as tm, p SAMPLE BY p/3",
+            ),
+            "the rows of low do not show which packets they are of",
         ),
+        ("SELECT time, srcIP, sample_rate FROM IP", "reads sample_rate, and its rows are of no"),
+        (f"{GROUPS} CLOSING_WHEN count(*) > 5", "does not work epoch by epoch"),
     ],
 )
 def test_others_keep_every_packet(text: str, reason: str) -> None:
@@ -63,12 +69,6 @@ def test_sides_know_all_streams_and_the_hint_of_the_query() -> None:
     text = f"DEFINE {{ query_name f; min_rate 0.2; }} {GROUPS}"
     (sample,), _ = samples(text, "a", "b")
     (side,) = sample.sides["f"]
-    assert side is not None
-    assert side.streams == ("f@a", "f@b")
+    ((source, _),) = side.clocks
+    assert source.streams == ("f@a", "f@b")
     assert sample.min_rate == 0.2
-
-
-def test_readers_of_the_rate_are_found() -> None:
-    text = named(plain=GROUPS, rated=GROUPS.replace("max(len) as m", "max(len), sample_rate"))
-    program = compile_queries([QueryText(text, "q")], CompileContext(("a",), {})).program
-    assert readers_of_rate(program) == ("rated",)
