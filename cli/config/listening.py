@@ -43,8 +43,8 @@ def listen_request(config: Config) -> ListenRequest:
     """
     if config.listen is None:
         message = (
-            "a run without a job serves its rows to other hosts; name the address with --listen "
-            "HOST:PORT"
+            "other hosts read the rows of a relay, and of a run with --no-job; name the address with "
+            "--listen HOST:PORT"
         )
         raise UsageError(message)
     if config.token_file is None:

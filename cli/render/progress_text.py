@@ -23,6 +23,7 @@ class RunPhase(Enum):
     STARTING = "starting"
     COMPILING = "compiling"
     CAPTURING = "reading"
+    RELAYING = "reading the rows of"
     AWAITING_JAVA = "waiting for Java to start"
     ANSWERING = "input read, answering"
     CLOSING = "closing windows"

@@ -120,6 +120,7 @@ class Supervisor:
         self._began = began
         self._progress: CaptureProgress | None = None
         self._is_captured = False
+        self._inputs = ""
         self._notified_step: int | None = None
         self._is_stopping = False
         self._events: Events = queue.SimpleQueue()
@@ -151,6 +152,8 @@ class Supervisor:
         self._observer.on_phase(RunPhase.STARTING, "the capture")
         if settings.is_live:
             self._observer.on_epochs(epoch_lengths_ns(program))
+        if settings.relay is not None:
+            self._inputs = ", ".join(each.name for each in settings.relay.inputs)
         self._processes.start_capture(program, settings)
 
     def reached(self, phase: str) -> None:
@@ -364,6 +367,8 @@ class Supervisor:
             self._processes.close_windows()
         else:
             self._file.enter("running")
+            if self._inputs:
+                self._observer.on_phase(RunPhase.RELAYING, self._inputs)
         self._processes.connect()
         if passthrough.streams:
             passthrough.connect(self._events)

@@ -24,6 +24,7 @@ from tests.cli.supervision.stage import (
 )
 from tests.support.gscope_command import is_alive
 
+from gscope.capture.settings import RelayInput, RelaySettings
 from gscope.cli.events import CAPTURE, JOB, Event, ProcessExit
 from gscope.cli.supervision import recovery
 from gscope.cli.supervision.liveness import SilenceLimits
@@ -46,6 +47,13 @@ def test_a_run_ends_when_capture_and_job_are_done(stage: Stage) -> None:
     phases = outcome.phases
     assert list(phases.values()) == sorted(phases.values())
     assert {"capture listening", "capture finished", "answered"} <= set(phases)
+
+
+def test_a_run_that_reads_other_hosts_shows_their_names(stage: Stage) -> None:
+    inputs = tuple(RelayInput(name, f"{name}:9470") for name in ("north", "south"))
+    stage.start(CAPTURES, ANSWERS, replace(LIVE, relay=RelaySettings(inputs)))
+    stage.run()
+    assert "reading the rows of north, south" in stage.observer.phases
 
 
 def test_a_summary_before_the_server_listens_is_fine(stage: Stage) -> None:
