@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _PAUSE_NS = 1_000_000_000
 """Nanoseconds between two signals of one kind; closer ones could be delivered as one."""
 
+_PATIENCE_NS = 3_000_000_000
+"""Nanoseconds after which the user is notified that the run has not ended yet."""
+
 _END = {"stale": "been killed", "failed": "failed", "ended": "ended"}
 
 
@@ -92,7 +95,7 @@ def _end(run: RunRecord, *, is_at_once: bool, timeout_ns: int | None) -> None:
             # Ignored by a run that a script started with &.
             if _ignores_interrupts(run.pid) and not _has_ended(supervisor, _PAUSE_NS):
                 _signal(supervisor, run, signal.SIGTERM)
-        if not _has_ended(supervisor, timeout_ns):
+        if not _waited(supervisor, run, timeout_ns):
             waited = show_duration(timeout_ns or 0)
             message = (
                 f"{run.name} is still emitting its remaining answers after {waited}, and will stop"
@@ -105,6 +108,20 @@ def _end(run: RunRecord, *, is_at_once: bool, timeout_ns: int | None) -> None:
     if left is not None and left.state == "failed":
         message = f"{run.name} failed: {left.failure}"
         raise GscopeError(message)
+
+
+def _waited(supervisor: int, run: RunRecord, timeout_ns: int | None) -> bool:
+    """Wait for the end of a run, with a notice if it takes long; return whether it has ended."""
+    if timeout_ns is not None and timeout_ns <= _PATIENCE_NS:
+        return _has_ended(supervisor, timeout_ns)
+    if _has_ended(supervisor, _PATIENCE_NS):
+        return True
+    click.echo(
+        f"gscope: {run.name} is delivering its remaining rows; `gscope stop --now --run {run.name}`"
+        " stops it without them",
+        err=True,
+    )
+    return _has_ended(supervisor, None if timeout_ns is None else timeout_ns - _PATIENCE_NS)
 
 
 def _signal(supervisor: int, run: RunRecord, number: signal.Signals) -> None:

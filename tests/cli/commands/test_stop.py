@@ -100,6 +100,24 @@ def test_a_run_that_takes_longer_is_reported(
     assert "still emitting its remaining answers after 100ms" in capsys.readouterr().err
 
 
+def test_a_run_that_does_not_end_soon_is_announced_with_what_ends_it(
+    tmp_path: Path,
+    start: Callable[..., object],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gscope.cli.commands.stop._PATIENCE_NS", 50_000_000)
+    start("flows", signals=2)
+    assert stop(tmp_path, "--timeout", "100ms") == 1
+    waiting, late = capsys.readouterr().err.splitlines()
+    assert waiting == (
+        "gscope: flows is delivering its remaining rows; `gscope stop --now --run flows` stops it"
+        " without them"
+    )
+    assert "still emitting its remaining answers after 100ms" in late
+    assert stop(tmp_path) == 0
+
+
 def test_of_several_runs_one_must_be_named(
     tmp_path: Path, start: Callable[..., object], capsys: pytest.CaptureFixture[str]
 ) -> None:
