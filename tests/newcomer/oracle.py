@@ -42,13 +42,17 @@ MACROS = (
 def open_oracle(capture: Path) -> duckdb.DuckDBPyConnection:
     """Return a database with one row for each packet of ``capture``."""
     database = duckdb.connect()
-    rows = pa.Table.from_pylist([_row(packet) for packet in tshark.read(capture, MORE_FIELDS)])
-    database.register("packets", rows)
+    database.register("packets", packet_table(capture))
     for name, condition in VIEWS.items():
         database.execute(f"CREATE VIEW {name} AS SELECT * FROM packets WHERE {condition}")
     for macro in MACROS:
         database.execute(f"CREATE MACRO {macro}")
     return database
+
+
+def packet_table(capture: Path) -> pa.Table:
+    """Return a table with one row for each packet of ``capture``."""
+    return pa.Table.from_pylist([_row(packet) for packet in tshark.read(capture, MORE_FIELDS)])
 
 
 def _row(packet: Packet) -> dict[str, int | str | bool | None]:
@@ -81,6 +85,7 @@ def _row(packet: Packet) -> dict[str, int | str | bool | None]:
         "seq": number("tcp.seq_raw") if is_tcp else None,
         "flags": packet.flags if is_tcp else None,
         "win": number("tcp.window_size_value") if is_tcp else None,
+        "ack": number("tcp.ack_raw") if is_tcp else None,
         "tcplen": number("tcp.len") if is_tcp else None,
         "udplen": number("udp.length") if packet.is_udp else None,
         "icmp_type": number("icmp.type", "icmpv6.type") if is_icmp else None,
