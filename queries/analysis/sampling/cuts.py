@@ -95,9 +95,16 @@ class AddressMask:
     steps: tuple[tuple[str, tuple[int, ...]], ...] = field(compare=False)
 
     @classmethod
-    def masked(cls, mask: int) -> AddressMask:
-        """Return the cut of ``address & mask``; see ``addresses.py`` for the bits of IPv6."""
+    def masked(cls, mask: int) -> AddressMask | None:
+        """Return the cut of ``address & mask``; see ``addresses.py`` for the bits of IPv6.
+
+        None if the mask makes ``::ffff:a.b.c.d`` of other addresses: such a result is written as
+        another address, so that it has not only the bits of the mask.
+        """
         kept = 32 if 0 <= mask <= _ALL_32 else 64
+        high = (mask & _ALL) >> 32
+        if kept > 32 and high & 0xFFFF == 0xFFFF and high != _ALL_32:
+            return None
         bits6 = (_ALL_128 >> kept << kept) | (mask & ((1 << kept) - 1))
         return cls(mask & _ALL_32, bits6, (("ip_mask", (mask,)),))
 

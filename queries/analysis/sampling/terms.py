@@ -221,7 +221,10 @@ def _composed(
             masked = mask(bits)
             return meet(cut, masked) if masked and isinstance(cut, Mask | Whole) else None
         case "ip_mask", (bits,):
-            address = AddressMask.masked(bits)
+            masked = AddressMask.masked(bits)
+            if masked is None:
+                return None
+            address = masked
         case "prefix", (bits4, bits6):
             address = AddressMask.prefix(bits4, bits6)
         case "shr", (count,) if 0 <= count < 63:
@@ -258,8 +261,9 @@ def _divisor(cut: Cut) -> int | None:
     if isinstance(cut, Quotient):
         return cut.divisor
     if isinstance(cut, Mask):
-        missing = (~cut.bits & ((1 << 64) - 1)).bit_length()
-        return 1 << missing if missing < 63 else None
+        divisor = cut.bits & -cut.bits
+        is_quotient = cut.bits == (1 << 64) - divisor and divisor < 1 << 63
+        return divisor if is_quotient else None
     return None
 
 
