@@ -16,9 +16,7 @@ from gscope.queries.plan.sampling import Standing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SUMS = frozenset(
-    {"add_int", "sub_int", "add_float", "sub_float", "coalesce", "neg_int", "neg_float"}
-)
+_SUMS = frozenset({"add_int", "sub_int", "add_float", "sub_float", "neg_int", "neg_float"})
 _PRODUCTS = frozenset({"mul_int", "mul_float"})
 _SAME = frozenset({"int_to_float", "non_temporal"})
 
@@ -53,6 +51,9 @@ def _is_linear(call: Call, parts: list[Standing | None]) -> bool:
         return not others
     if call.function in _SUMS:
         return all(_is_zero(other) for other in others)
+    if call.function == "coalesce":
+        # Of two estimates, which one is taken depends on the sample.
+        return parts[0] is Standing.SCALED and all(map(_is_zero, call.arguments[1:]))
     if call.function in _PRODUCTS:
         return len(others) == 1 and isinstance(others[0], Literal)
     return (

@@ -5,7 +5,7 @@ A node's rows are
 * a *sample* of those of the full answer, each with probability R: of packets, of a node whose
   compatible set holds the terms of the sample (it is *whole*), of a selection or join of such;
 * *estimates*: groups whose packets are kept in part;
-* *totals*: estimates of which each epoch has one, which no sample loses.
+* *totals*: estimates of all packets of a time, which a sample loses only if it has none of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gscope.queries.analysis.sampling.rules import (
     Breach,
 )
 from gscope.queries.analysis.sampling.terms import is_determined, is_usable, term_of
-from gscope.queries.analysis.sampling.traces import MISSING
+from gscope.queries.analysis.sampling.traces import MISSING, can_be_missing
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.expressions.expressions import Column, PacketField, walk
 from gscope.queries.plan.logical import (
@@ -131,8 +131,7 @@ class Judge:
             outcome = self._outcome(each)
             self.outcomes[each] = outcome
             order = each.query.order
-            is_limited = each.is_root and order is not None and order.limit is not None
-            if is_limited and outcome.rows is not Rows.TOTALS:
+            if each.is_root and order is not None and order.limit is not None:
                 self._breach(each, LIMIT)
 
     def _breach(self, tree: TreeNode, rule: str, what: str = "") -> None:
@@ -217,54 +216,42 @@ class Judge:
 
     def _of_group(self, tree: TreeNode, node: GroupBy | RunningGroupBy | WindowGroupBy) -> Outcome:
         self._check((key.expression for key in node.keys), tree, ESTIMATED)
-        keys = dict.fromkeys(node.schema.names, Standing.WHOLE)
+        columns = dict.fromkeys(node.schema.names, Standing.WHOLE)
         is_whole = self._is_admitted(tree)
         if isinstance(node, RunningGroupBy) and not is_whole:
             self._breach(tree, RUNNING)
         if isinstance(node, RunningGroupBy) or is_whole:
-            results = {call.name: self._of_whole(call, tree) for call in node.aggregates}
-            return Outcome(Rows.SAMPLE, True, {**keys, **results})
+            return Outcome(Rows.SAMPLE, True, columns)
         below = self._below(tree)
         scaled: list[str] = []
         for call in node.aggregates:
-            standing, is_scaled = self._estimate(call, tree, below.rows)
-            keys[call.name] = standing
+            if below.rows is Rows.SAMPLE:
+                standing, is_scaled = self._of_sample(call, tree)
+            else:
+                standing, is_scaled = self._of_estimates(call, tree), False
+            columns[call.name] = standing
             scaled += [call.name] if is_scaled else []
         rows = Rows.TOTALS if _is_total(node, tree) else Rows.ESTIMATES
-        return Outcome(rows, False, keys, tuple(scaled))
+        return Outcome(rows, False, columns, tuple(scaled))
 
-    def _of_whole(self, call: AggregateCall, tree: TreeNode) -> Standing:
-        """Return what an aggregate of all rows of a group is."""
-        if all(self._is_exact(argument, tree) for argument in call.arguments):
-            return Standing.WHOLE
-        return self._of_estimates(call, tree, ESTIMATED)
+    def _of_estimates(self, call: AggregateCall, tree: TreeNode) -> Standing:
+        """Return what an aggregate of estimates is: only their sum is an estimate.
 
-    def _of_estimates(self, call: AggregateCall, tree: TreeNode, rule: str) -> Standing:
-        """Return what an aggregate of estimates is: only linear uses of them are estimates."""
+        A sample has no row of a group of which it has no packet. A sum lacks nothing by that; a
+        count of rows or an average does.
+        """
         standings = [
             standing_of(argument, lambda column: self._column(tree, column))
-            for argument in call.arguments[:1]
+            for argument in call.arguments
         ]
         if call.function == "sum" and standings == [Standing.SCALED]:
             return Standing.SCALED
-        if call.function == "avg" and standings == [Standing.SCALED]:
-            return Standing.ESTIMATED
-        self._breach(tree, rule, _shown(call))
+        self._breach(tree, COMPOSITION, _shown(call))
         return Standing.ESTIMATED
 
-    def _estimate(self, call: AggregateCall, tree: TreeNode, rows: Rows) -> tuple[Standing, bool]:
+    def _of_sample(self, call: AggregateCall, tree: TreeNode) -> tuple[Standing, bool]:
         """Return what an aggregate of a group in part is, and whether the node scales it."""
-        is_exact = all(self._is_exact(argument, tree) for argument in call.arguments)
-        if rows is Rows.TOTALS:
-            if is_exact:
-                return Standing.WHOLE, False
-            return self._of_estimates(call, tree, COMPOSITION), False
-        if rows is Rows.ESTIMATES:
-            if call.function == "avg" or is_exact:
-                self._breach(tree, COMPOSITION, _shown(call))
-                return Standing.ESTIMATED, False
-            return self._of_estimates(call, tree, COMPOSITION), False
-        if not is_exact:
+        if not all(self._is_exact(argument, tree) for argument in call.arguments):
             self._breach(tree, ESTIMATED, _shown(call))
             return Standing.ESTIMATED, False
         if call.function in ("count", "sum"):
@@ -312,6 +299,10 @@ class Judge:
         columns = {c.name: self._standing(c.expression, tree) for c in join.columns}
         if self._is_admitted(tree):
             return Outcome(Rows.SAMPLE, True, columns)
+        for column in join.columns:
+            # A sample can lack the other side where the full answer has it.
+            if columns[column.name] is Standing.WHOLE and can_be_missing(column.expression, join):
+                columns[column.name] = Standing.ESTIMATED
         kinds = [self.outcomes[each].rows for each in tree.inputs]
         if kinds == [Rows.TOTALS, Rows.TOTALS]:
             return Outcome(Rows.TOTALS, False, columns)

@@ -34,10 +34,10 @@ from gscope.queries.plan.logical import (
     WindowGroupBy,
 )
 from gscope.queries.plan.sampling_operator import SampleGroupBy
-from gscope.queries.plan.trees import inputs_of
+from gscope.queries.plan.trees import by_name, inputs_of, substitute
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gscope.queries.analysis.sampling.forest import TreeNode
     from gscope.queries.analysis.sampling.terms import Values
@@ -89,21 +89,31 @@ class Traces:
             for stream in known[0]
             if all(stream in values for values in known)
         }
+        above_join = self._above_join(expression, inputs)
+        if len(above_join) > len(found):
+            found = above_join
         return {stream: value for stream, value in found.items() if _is_small(value)}
 
-    def pairs(self, tree: TreeNode) -> list[Values]:
-        """Return the values of the pairs that a join equates, of those traced to all streams.
+    def _above_join(
+        self, expression: Expression, inputs: Sequence[TreeNode]
+    ) -> Mapping[str, Expression]:
+        """Return the values of an expression that a join equates as a whole: ``srcPort & 15``."""
+        tree = inputs[0]
+        while isinstance(tree.node, Filter | QueryScan) and tree.inputs:
+            (tree,) = tree.inputs
+        if len(inputs) > 1 or not isinstance(tree.node, Join):
+            return {}
+        return self._of_join(substitute(expression, by_name(tree.node.columns)), tree)
 
-        A stream on both sides must have one expression for both; otherwise no value is returned.
-        """
+    def pairs(self, tree: TreeNode) -> list[Values]:
+        """Return the values of the pairs that a join equates, of those traced to all streams."""
         join = tree.node
         assert isinstance(join, Join)
-        found: list[Values] = []
-        for left, right in join.keys:
-            values = _merged(self.values(left, tree.inputs), self.values(right, tree.inputs))
-            if values is not None and set(values) == set(tree.streams):
-                found.append(values)
-        return found
+        found = (
+            self._of_both(self.values(left, tree.inputs), self.values(right, tree.inputs), tree)
+            for left, right in join.keys
+        )
+        return [values for values in found if set(values) == set(tree.streams)]
 
     def _traced(self, tree: TreeNode) -> dict[str, Values]:
         node = tree.node
@@ -137,35 +147,37 @@ class Traces:
         return {each.name: self.values(each.expression, tree.inputs) for each in named}
 
     def _of_merge(self, tree: TreeNode) -> dict[str, Values]:
-        found: dict[str, Values] = {}
-        for place, name in enumerate(tree.node.schema.names):
-            values: Values | None = {}
-            for each in tree.inputs:
-                own = each.node.schema.names[place]
-                values = values if values is None else _merged(values, self.columns(each)[own])
-            found[name] = values or {}
-        return found
+        return {
+            name: _agreed(
+                (self.columns(each)[each.node.schema.names[place]], each.streams)
+                for each in tree.inputs
+            )
+            for place, name in enumerate(tree.node.schema.names)
+        }
 
     def _of_join(self, expression: Expression, tree: TreeNode) -> Values:
         join = tree.node
         assert isinstance(join, Join)
         match expression:
-            case Call("coalesce", (one, other)) if self._are_equal(one, other, join):
-                merged = _merged(self.values(one, tree.inputs), self.values(other, tree.inputs))
-                return merged or {}
+            case Call("coalesce", (one, other)) if _are_equal(one, other, join):
+                left, right = (one, other) if inputs_of(one) == {0} else (other, one)
+                return self._of_both(
+                    self.values(left, tree.inputs), self.values(right, tree.inputs), tree
+                )
         sides = inputs_of(expression)
-        own = self.values(expression, tree.inputs)
-        if len(sides) != 1 or sides & MISSING[join.kind]:
-            return own
+        if len(sides) != 1:
+            return {}
         (side,) = sides
+        own, others = self.values(expression, tree.inputs), {}
         twin = _rewritten(expression, [_ordered(pair, side) for pair in _equated(join)])
-        if twin is None:
-            return own
-        return _merged(own, self.values(twin, tree.inputs)) or {}
+        if twin is not None and side not in MISSING[join.kind]:
+            others = self.values(twin, tree.inputs)
+        return self._of_both(*((own, others) if side == 0 else (others, own)), tree)
 
-    def _are_equal(self, one: Expression, other: Expression, join: Join) -> bool:
-        pairs = {(_plain(left), _plain(right)) for left, right in _equated(join)}
-        return (_plain(one), _plain(other)) in pairs or (_plain(other), _plain(one)) in pairs
+    def _of_both(self, left: Values, right: Values, tree: TreeNode) -> Values:
+        """Return what is known of the packets of both sides of a join."""
+        one, other = tree.inputs
+        return _agreed(((left, one.streams), (right, other.streams)))
 
     def _of_watchlist(self, expression: Expression, tree: TreeNode) -> Values:
         join = tree.node
@@ -175,6 +187,19 @@ class Traces:
             rewritten = _rewritten(expression, pairs, side=1)
             return {} if rewritten is None else self.values(rewritten, tree.inputs)
         return self.values(expression, tree.inputs)
+
+
+def can_be_missing(expression: Expression, join: Join) -> bool:
+    """Return whether a column is NULL, or that of the other side, where a row has no partner."""
+    match expression:
+        case Call("coalesce", (one, other)) if _are_equal(one, other, join):
+            return False
+    return bool(inputs_of(expression) & MISSING[join.kind])
+
+
+def _are_equal(one: Expression, other: Expression, join: Join) -> bool:
+    pairs = {(_plain(left), _plain(right)) for left, right in _equated(join)}
+    return (_plain(one), _plain(other)) in pairs or (_plain(other), _plain(one)) in pairs
 
 
 def _is_small(expression: Expression) -> bool:
@@ -238,11 +263,21 @@ def _rebuilt(call: Call, arguments: Sequence[Expression]) -> Call:
     return Call(call.function, tuple(arguments), call.type, entry.is_nullable(arguments))
 
 
-def _merged(one: Values, other: Values) -> dict[str, Expression] | None:
-    """Return the values on the streams of both; None if they differ on one stream."""
-    if any(other[stream] != one[stream] for stream in one if stream in other):
-        return None
-    return {**one, **other}
+def _agreed(inputs: Iterable[tuple[Values, Sequence[str]]]) -> Values:
+    """Return the values on the streams of several inputs.
+
+    Packets of one stream come through all inputs that have it. If they are not known to have one
+    value in all of them, none is returned for the stream.
+    """
+    found: dict[str, set[Expression | None]] = {}
+    for values, streams in inputs:
+        for stream in streams:
+            found.setdefault(stream, set()).add(values.get(stream))
+    return {
+        stream: value
+        for stream, (value, *others) in found.items()
+        if value is not None and not others
+    }
 
 
 def _plain(expression: Expression) -> Expression:

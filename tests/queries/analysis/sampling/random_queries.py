@@ -118,11 +118,13 @@ def _groups_of(
 def _join_of_packets(source: random.Random) -> tuple[str, list[str], list[str]]:
     pairs = source.sample(_PAIRS, source.randrange(1, 4))
     conditions = ["S.time = A.time", *(f"S.{one} = A.{other}" for one, other in pairs)]
-    kept = source.sample(["srcIP", "destIP", "srcPort"], source.randrange(3))
-    outputs = [f"S.{name} as {name}" for name in kept]
-    text = f"SELECT {', '.join(['S.time/60 as tb', *outputs])}, count(*) as r0 FROM TCP S, TCP A "
-    text += f"WHERE {' and '.join(conditions)} GROUP BY "
-    return text + ", ".join(["S.time/60 as tb", *(f"S.{k}" for k in kept)]), kept, ["r0"]
+    terms = {name: f"S.{name}" for name in ("srcIP", "destIP", "srcPort")}
+    terms |= {"half": "S.srcPort / 2", "following": "S.sequence_number + 1"}
+    terms |= {"both": "S.srcPort + A.destPort", "other": "A.srcPort"}
+    kept = source.sample(sorted(terms), source.randrange(3))
+    outputs = ", ".join(["S.time/60 as tb", *(f"{terms[name]} as {name}" for name in kept)])
+    text = f"SELECT {outputs}, count(*) as r0 FROM TCP S, TCP A WHERE {' and '.join(conditions)}"
+    return f"{text} GROUP BY {outputs}", kept, ["r0"]
 
 
 def _join_of(
@@ -138,7 +140,11 @@ def _join_of(
         if (one in _ADDRESSES) == (other in _ADDRESSES)
     ]
     chosen = source.sample(pairs, min(len(pairs), source.choice((0, 1, 1, 2, 2, 3))))
+    numbers = [key for key in left[2] if key not in _ADDRESSES]
+    if numbers and source.random() < 0.2:
+        chosen.append((source.choice(numbers), right[3][0]))
     conditions = ["A.tb = B.tb", *(f"A.{one} = B.{other}" for one, other in chosen)]
+    conditions += source.choice(([], [], [f"A.{left[3][0]} > B.{right[3][0]}"]))
     keys = source.sample(left[2], source.randrange(len(left[2]) + 1))
     # In SQL's spelling the time of a missing side is NULL, by which nothing can be grouped.
     outputs = [

@@ -17,6 +17,7 @@ FLOWS = (
 TOTAL = (
     "DEFINE { query_name 'total'; } SELECT tb, count(*) AS cnt FROM TCP GROUP BY time/60 AS tb; "
 )
+OTHERS = TOTAL.replace("'total'", "'others'").replace("TCP", "UDP")
 
 
 def _schemes(text: str) -> dict[str, str]:
@@ -47,9 +48,29 @@ def _columns(text: str, query: str) -> dict[str, Standing]:
         ("SELECT tb, count(*) FROM TCP GROUP BY time/60 AS tb HAVING count(*) > 9", "HAVING reads"),
         (TOTAL + "SELECT tb, cnt FROM total WHERE cnt > 9", "reads an estimate as if it were"),
         (TOTAL + "SELECT tb, cnt > 9 AS many FROM total", "reads an estimate as if it were"),
-        (TOTAL + "SELECT tb, cnt, count(*) FROM total GROUP BY tb, cnt", "reads an estimate"),
+        (TOTAL + "SELECT tb, cnt FROM total GROUP BY tb, cnt", "reads an estimate"),
         (TOTAL + "SELECT hour, max(cnt) FROM total GROUP BY tb/60 AS hour", "of estimated groups"),
+        # of a minute without packets in the sample there is no row: an average lacks it
+        (TOTAL + "SELECT hour, avg(cnt) FROM total GROUP BY tb/60 AS hour", "of estimated groups"),
+        (TOTAL + "SELECT hour, count(*) FROM total GROUP BY tb/60 AS hour", "of estimated groups"),
+        (TOTAL + "SELECT hour, min(tb) FROM total GROUP BY tb/60 AS hour", "of estimated groups"),
         (FLOWS + "SELECT tb, srcIP FROM flows ORDER BY cnt DESC LIMIT 3", "the first rows"),
+        # without the time, the first rows are those of all epochs
+        (
+            "SELECT count(*) AS n FROM TCP GROUP BY time/60 AS tb ORDER BY n DESC LIMIT 3",
+            "the first rows",
+        ),
+        (
+            "SELECT tb, count(*) AS n FROM TCP GROUP BY time/60 AS tb, time%60 AS s "
+            "ORDER BY n DESC LIMIT 3",
+            "the first rows",
+        ),
+        # which of two totals is missing depends on the sample
+        (
+            TOTAL + OTHERS + "SELECT A.tb FROM total A LEFT JOIN others B ON A.tb = B.tb "
+            "WHERE B.tb IS NULL",
+            "reads an estimate",
+        ),
         ("SELECT S.time FROM TCP S, UDP A WHERE S.time = A.time", "of the rate R it keeps R²"),
         ("SELECT S.time FROM TCP S LEFT_OUTER_JOIN UDP A WHERE S.time = A.time", "an outer join"),
         (
@@ -94,9 +115,32 @@ def test_a_query_that_a_sample_would_break_is_not_sampled(text: str, reason: str
 @pytest.mark.parametrize(
     ("text", "query", "expected"),
     [
-        # 1: sums of estimated counts are estimates, and so are averages of totals
+        # 1: sums of estimated counts are estimates
         (TOTAL + "SELECT h, sum(cnt) AS n FROM total GROUP BY tb/60 AS h", "query", "scaled"),
-        (TOTAL + "SELECT h, avg(cnt) AS n FROM total GROUP BY tb/60 AS h", "query", "estimated"),
+        (
+            TOTAL + OTHERS + "SELECT A.tb, coalesce(B.cnt, 0) AS n FROM total A LEFT JOIN others B "
+            "ON A.tb = B.tb",
+            "query",
+            "scaled",
+        ),
+        # the sample chooses which of two estimates it is
+        (
+            TOTAL + OTHERS + "SELECT A.tb, coalesce(B.cnt, A.cnt) AS n FROM total A "
+            "LEFT JOIN others B ON A.tb = B.tb",
+            "query",
+            "estimated",
+        ),
+        # a total that one side may lack is there, or not, by chance; their time is that of either
+        (
+            TOTAL + OTHERS + "SELECT A.tb AS n FROM total A RIGHT JOIN others B ON A.tb = B.tb",
+            "query",
+            "estimated",
+        ),
+        (
+            TOTAL + OTHERS + "SELECT A.tb AS n FROM total A OUTER_JOIN others B WHERE A.tb = B.tb",
+            "query",
+            "whole",
+        ),
         # 5: above whole rows counts and sums are scaled, ratios and averages are not
         (FLOWS + "SELECT tb, count(*) AS n FROM flows GROUP BY tb", "query", "scaled"),
         (FLOWS + "SELECT tb, sum(bytes) AS n FROM flows GROUP BY tb", "query", "scaled"),
@@ -161,6 +205,52 @@ def test_a_column_of_a_side_that_can_be_missing_is_no_term_above_an_outer_join()
     outer = flows + above.format(both.format("FULL JOIN"))
     assert _schemes(inner) == {"flows": "srcIP", "others": "srcIP"}
     assert set(_schemes(outer).values()) == {"none"}
+
+
+def test_so_it_is_if_both_sides_read_the_same_packets() -> None:
+    """Flows without a partner have the source NULL, whichever theirs is."""
+    above = (
+        "DEFINE { query_name 'both'; } SELECT B.tb AS tb, A.srcIP AS srcIP, B.cnt AS cnt "
+        "FROM flows A {} flows B ON A.tb = B.tb AND A.srcIP = B.srcIP AND A.cnt > B.cnt + 5; "
+        "SELECT tb, srcIP, max(cnt) FROM both GROUP BY tb, srcIP"
+    )
+    assert _schemes(FLOWS + above.replace("{}", "JOIN")) == {"flows": "srcIP"}
+    assert _schemes(FLOWS + above.replace("{}", "RIGHT JOIN")) == {"flows": "none"}
+
+
+def test_a_value_of_fields_of_both_sides_is_no_term() -> None:
+    """Pairs with one sum of the ports of different packets can differ in the sums of each packet."""
+    text = (
+        "SELECT S.time, count(*) FROM TCP S, TCP A WHERE S.time = A.time "
+        "and S.srcPort + S.destPort = A.srcPort + A.destPort GROUP BY S.time, {}"
+    )
+    both = text.replace("{}", "S.srcPort + S.destPort")
+    assert set(_schemes(both).values()) == {"srcPort + destPort"}
+    (component,) = compiled(text.replace("{}", "S.srcPort + A.destPort")).program.sampling
+    assert [node.scaled for node in component.nodes] == [("cnt",)]
+
+
+def test_a_pair_of_which_one_side_is_no_function_of_its_packets_is_no_term() -> None:
+    """Also where both sides read the same packets."""
+    sizes = (
+        "DEFINE { query_name 'sizes'; } SELECT tb, srcPort, max(len) AS most FROM TCP "
+        "GROUP BY time/60 AS tb, srcPort; "
+    )
+    join = "SELECT A.tb, A.srcPort, B.most FROM sizes A, sizes B WHERE A.tb = B.tb and "
+    assert _schemes(f"{sizes}{join} A.srcPort = B.srcPort") == {"sizes": "srcPort"}
+    assert _schemes(f"{sizes}{join} A.srcPort = B.most") == {"sizes": "none"}
+
+
+def test_a_union_of_which_one_input_is_no_function_of_its_packets_has_no_term() -> None:
+    """Also where both inputs read the same packets."""
+    sizes = (
+        "DEFINE { query_name 'sizes'; } SELECT tb, srcPort, max(len) AS most FROM TCP "
+        "GROUP BY time/60 AS tb, srcPort; DEFINE { query_name 'u'; } SELECT tb, srcPort FROM sizes "
+        "UNION ALL SELECT tb, {} FROM sizes; SELECT tb, srcPort, count(*) FROM u "
+        "GROUP BY tb, srcPort HAVING count(*) > 1"
+    )
+    assert _schemes(sizes.replace("{}", "srcPort")) == {"sizes": "srcPort"}
+    assert _schemes(sizes.replace("{}", "most")) == {"sizes": "none"}
 
 
 def test_results_that_read_one_lfta_get_what_their_sets_have_in_common() -> None:

@@ -49,6 +49,27 @@ def test_whole_nodes_have_the_rows_of_the_full_answer(seed: int) -> None:
             assert counted(_only(expected, exact)) == counted(_only(found, exact)), name
 
 
+@pytest.mark.parametrize("seed", cases(range(60), range(60, 2000)))
+def test_whole_columns_have_values_of_the_full_answer(seed: int) -> None:
+    """Also of estimates: together they are those of a row of the full answer."""
+    sampled, traffic = Sampled.at_random(seed)
+    plan = sampled.compiled.stages[0][1]
+    for tree in sampled.trees:
+        assert tree.tree is not None
+        keeps = sampled.keeps(
+            tree, traffic, lambda unit: random.Random(repr((seed, unit))).random() < 0.2
+        )
+        full, sample = PlainAnswers(plan, traffic), PlainAnswers(plan, traffic, keeps)
+        full.answer(tree.result)
+        sample.answer(tree.result)
+        judge = sampled.found.judge(tree)
+        roots = [node for node in tree.tree.walk() if node.is_root]
+        for node, (name, rows), (_, found) in zip(roots, full.rows, sample.rows, strict=True):
+            columns = judge.outcomes[node].columns
+            exact = [c for c, standing in columns.items() if standing is Standing.WHOLE]
+            assert set(counted(_only(found, exact))) <= set(counted(_only(rows, exact))), name
+
+
 def _only(rows: list[Row], columns: list[str]) -> list[Row]:
     return [Row({c: row.values[c] for c in columns}, row.packets) for row in rows]
 
