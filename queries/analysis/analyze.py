@@ -17,6 +17,7 @@ from gscope.queries.analysis.names.query_set import (
 )
 from gscope.queries.analysis.names.scope import Source, open_packets, open_query
 from gscope.queries.analysis.names.watchlists import check_streams, open_watchlist
+from gscope.queries.analysis.sample_by import terms_of_union
 from gscope.queries.analysis.sampling.hints import sampling_hint
 from gscope.queries.analysis.select import build_select
 from gscope.queries.analysis.typing.column_facts import facts_of
@@ -101,7 +102,8 @@ def _plan(
     substitutes = Substitutes(entry.owner, parameters)
     if isinstance(entry.body, nodes.MergeQuery):
         root = build_merge(entry.body, sources, substitutes, is_unbounded=is_unbounded)
-        hint = sampling_hint(entry.owner, entry.body, (), entry.file)
+        terms = terms_of_union(entry.body, substitutes, root)
+        hint = sampling_hint(entry.owner, entry.body, terms, entry.file)
         return LogicalQuery(
             entry.name, root, root.schema, entry.is_external, entry.text, sampling=hint
         )

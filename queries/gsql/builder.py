@@ -22,6 +22,8 @@ from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import token_position
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gscope.queries.gsql.nodes import Body, Expression, Extent, GroupTerm, Input, OrderTerm
 
 _START = Position(1, 1)
@@ -36,7 +38,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A clause of SELECT by the field of `nodes.Select` that it fills.
+    """A clause of SELECT or MERGE by the field of the node that it fills.
 
     Attributes:
         field: the name of the field.
@@ -169,12 +171,14 @@ class Builder(ExpressionBuilder, InputBuilder):
         columns: tuple[nodes.Name, ...],
         slack: Extent | None,
         inputs: tuple[Input, ...],
+        *clauses: _Clause,
     ) -> nodes.MergeQuery:
         if len(columns) != len(inputs):
             message = f"MERGE names {len(columns)} columns, but FROM names {len(inputs)} inputs"
             remedy = "give one column of each input: MERGE a.time : b.time FROM a, b"
             raise GsqlSyntaxError(message, position=token_position(word), remedy=remedy)
-        return nodes.MergeQuery(columns, inputs, slack, position=token_position(word))
+        found = _clauses_by_field(clauses, "MERGE")
+        return nodes.MergeQuery(columns, inputs, slack, position=token_position(word), **found)
 
     def union(self, first: Body, *others: Any) -> nodes.MergeQuery | nodes.Select:
         words = [part for part in others if isinstance(part, Token)]
@@ -182,7 +186,13 @@ class Builder(ExpressionBuilder, InputBuilder):
         last = parts[-1].select if isinstance(parts[-1], _BarePart) else None
         members = [first, *(_union_member(part, parts[-1]) for part in parts)]
         inputs = tuple(nodes.SubqueryInput(one, position=one.position) for one in members)
-        union = nodes.MergeQuery((), inputs, position=token_position(words[0]))
+        union = nodes.MergeQuery(
+            (),
+            inputs,
+            sample_by=() if last is None else last.sample_by,
+            is_not_sampled=last is not None and last.is_not_sampled,
+            position=token_position(words[0]),
+        )
         if last is None or not (last.order_by or last.limit is not None):
             return union
         return nodes.Select(
@@ -211,19 +221,7 @@ class Builder(ExpressionBuilder, InputBuilder):
         source: FromClause,
         *clauses: _Clause,
     ) -> nodes.Select:
-        found: dict[str, Any] = {}
-        for clause in clauses:
-            if clause.field in found:
-                name = _CLAUSE_NAMES.get(clause.field, clause.field.upper())
-                message = f"a second {name} in one SELECT"
-                raise GsqlSyntaxError(
-                    message, position=clause.position, remedy="keep one; join conditions with AND"
-                )
-            found[clause.field] = clause.value
-        if {"sample_by", "is_not_sampled"} <= set(found):
-            message = "SAMPLE BY and NOT SAMPLED in one SELECT"
-            position = next(c.position for c in clauses if c.field == "is_not_sampled")
-            raise GsqlSyntaxError(message, position=position, remedy="keep one of them")
+        found = _clauses_by_field(clauses, "SELECT")
         return nodes.Select(
             outputs,
             source.inputs,
@@ -310,16 +308,42 @@ class Builder(ExpressionBuilder, InputBuilder):
         return nodes.GroupTerm(expression, _text(name), position=expression.position)
 
 
+def _clauses_by_field(clauses: Iterable[_Clause], query: str) -> dict[str, Any]:
+    """Return the values of clauses by the field of the node that holds them.
+
+    Raises:
+        GsqlSyntaxError: two clauses of ``query`` are of one kind, or contradict each other.
+    """
+    found: dict[str, _Clause] = {}
+    for clause in clauses:
+        if clause.field in found:
+            name = _CLAUSE_NAMES.get(clause.field, clause.field.upper())
+            message = f"a second {name} in one {query}"
+            raise GsqlSyntaxError(
+                message, position=clause.position, remedy="keep one; join conditions with AND"
+            )
+        found[clause.field] = clause
+    if {"sample_by", "is_not_sampled"} <= set(found):
+        message = f"SAMPLE BY and NOT SAMPLED in one {query}"
+        position = found["is_not_sampled"].position
+        raise GsqlSyntaxError(message, position=position, remedy="keep one of them")
+    return {name: clause.value for name, clause in found.items()}
+
+
 def _union_member(part: Body | _BarePart, last: Body | _BarePart) -> Body:
-    """Return a part of UNION ALL; the last has left ORDER BY and LIMIT to the union."""
+    """Return a part of UNION ALL; the last has left to the union what belongs to it."""
     if not isinstance(part, _BarePart):
         return part
     select = part.select
-    if part is not last and (select.order_by or select.limit is not None):
-        message = "ORDER BY and LIMIT of UNION ALL belong behind its last SELECT"
-        remedy = "to order or limit one part, put it in brackets: (SELECT … LIMIT 5) UNION ALL …"
-        raise GsqlSyntaxError(message, position=select.position, remedy=remedy)
-    return replace(select, order_by=(), limit=None)
+    if part is not last:
+        if select.order_by or select.limit is not None:
+            message = "ORDER BY and LIMIT of UNION ALL belong behind its last SELECT"
+            remedy = (
+                "to order or limit one part, put it in brackets: (SELECT … LIMIT 5) UNION ALL …"
+            )
+            raise GsqlSyntaxError(message, position=select.position, remedy=remedy)
+        return select
+    return replace(select, order_by=(), limit=None, sample_by=(), is_not_sampled=False)
 
 
 def _at_most_one(name: str, blocks: list[Any]) -> Any:

@@ -84,11 +84,14 @@ def _(body: nodes.Select) -> str:
 
 @print_body.register
 def _(body: nodes.MergeQuery) -> str:
+    sampling = _print_sampling(body)
+    end = f"\n{sampling}" if sampling else ""
     if not body.columns:
-        return "\nUNION ALL\n".join(_print_member(one) for one in body.inputs)
+        return "\nUNION ALL\n".join(_print_member(one) for one in body.inputs) + end
     columns = " : ".join(print_expression(column) for column in body.columns)
     slack = "" if body.slack is None else f" SLACK {_print_extent(body.slack)}"
-    return f"MERGE {columns}{slack}\nFROM {', '.join(_print_input(one) for one in body.inputs)}"
+    inputs = ", ".join(_print_input(one) for one in body.inputs)
+    return f"MERGE {columns}{slack}\nFROM {inputs}{end}"
 
 
 @print_body.register
@@ -108,7 +111,9 @@ def _(body: nodes.With) -> str:
 def _print_member(one: Input) -> str:
     """Return a part of UNION ALL, in brackets if it is more than one SELECT."""
     assert isinstance(one, nodes.SubqueryInput)
-    is_bare = isinstance(one.body, nodes.Select) and not (one.body.order_by or one.body.limit)
+    is_bare = isinstance(one.body, nodes.Select) and not (
+        one.body.order_by or one.body.limit or _print_sampling(one.body)
+    )
     return print_body(one.body) if is_bare else _bracketed(one.body)
 
 
@@ -153,10 +158,10 @@ def _print_order(terms: tuple[nodes.OrderTerm, ...]) -> str:
     return f"ORDER BY {', '.join(written)}" if terms else ""
 
 
-def _print_sampling(select: nodes.Select) -> str:
-    if select.is_not_sampled:
+def _print_sampling(query: nodes.Select | nodes.MergeQuery) -> str:
+    if query.is_not_sampled:
         return "NOT SAMPLED"
-    terms = ", ".join(map(print_expression, select.sample_by))
+    terms = ", ".join(map(print_expression, query.sample_by))
     return f"SAMPLE BY {terms}" if terms else ""
 
 

@@ -83,11 +83,15 @@ class MergeQuery(Node):
             chooses them.
         inputs: at least two; those of UNION ALL are subqueries.
         slack: by how much a row may be late.
+        sample_by: the terms of SAMPLE BY, over the columns of the union.
+        is_not_sampled: whether it says NOT SAMPLED.
     """
 
     columns: tuple[Name, ...]
     inputs: tuple[Input, ...]
     slack: Extent | None = None
+    sample_by: tuple[Expression, ...] = ()
+    is_not_sampled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

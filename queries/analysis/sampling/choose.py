@@ -14,6 +14,7 @@ from gscope.queries.analysis.sampling.compatible import ALL
 from gscope.queries.analysis.sampling.cuts import WHOLE, meet
 from gscope.queries.analysis.sampling.standings import Judge, Scheme
 from gscope.queries.analysis.sampling.terms import Term, joined
+from gscope.queries.plan.logical import Merge
 from gscope.queries.plan.sampling import SamplingMethod
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ def assign(tree: TreeNode, sets: CompatibleSets, wishes: Wishes, assignment: Ass
         return assignment.by_groups(wished)
     found = sets.of(tree)
     below = [(node, terms) for node, terms in wishes.sets if tree.is_above(node)]
+    if found is ALL and below and isinstance(tree.node, Merge):
+        # What one input is sampled by, all of them are.
+        found = sets.of_union(tree)
     if found is ALL:
         if not below:
             return all(assignment.by_tuples(stream) for stream in tree.streams)

@@ -75,6 +75,11 @@ class CompatibleSets:
         found = self.of(tree)
         return bool(terms) and (found is ALL or are_functions_of(terms, found))
 
+    def of_union(self, tree: TreeNode) -> Terms:
+        """Return the terms of the columns of a union, by which all of its inputs can be sampled."""
+        columns = self.traces.columns(tree).values()
+        return self._on_all_sides(self._usable(columns, tree), tree)
+
     def _computed(self, tree: TreeNode) -> Compatible:
         node = tree.node
         match node:
@@ -94,8 +99,7 @@ class CompatibleSets:
             case Merge():
                 if all(self.of(each) is ALL for each in tree.inputs):
                     return ALL
-                columns = self.traces.columns(tree).values()
-                return self._on_all_sides(self._usable(columns, tree), tree)
+                return self.of_union(tree)
             case Join():
                 pairs = self.traces.pairs(tree)
                 return self._on_all_sides(self._usable(pairs, tree), tree)

@@ -15,6 +15,7 @@ from gscope.errors import GsqlError, ResolveError, UnsupportedError
 from gscope.queries.analysis.sampling.choose import Wishes, choose
 from gscope.queries.analysis.sampling.compatible import ALL
 from gscope.queries.analysis.sampling.forest import tree_of_one
+from gscope.queries.analysis.sampling.rules import MERGE
 from gscope.queries.analysis.sampling.terms import is_usable, term_of
 from gscope.queries.analysis.sampling.traces import Traces
 from gscope.queries.gsql import nodes
@@ -73,7 +74,7 @@ def sampling_hint(
             method, position = _method(entry), entry.position
         elif entry.name.lower() == _MIN_RATE:
             min_rate = _rate(entry)
-    says_not = isinstance(body, nodes.Select) and body.is_not_sampled
+    says_not = isinstance(body, nodes.Select | nodes.MergeQuery) and body.is_not_sampled
     if terms:
         if method not in (None, SamplingMethod.GROUPS):
             message = f"SAMPLE BY samples groups, but DEFINE says sampling {method.value!r}"
@@ -145,11 +146,13 @@ def check_hints(choice: Choice, sets: CompatibleSets) -> None:
         sets: the compatible sets of its tree.
 
     Raises:
-        UnsupportedError: a hint would break a query.
+        UnsupportedError: a hint would break a query, or contradicts another.
     """
     found = hinted(choice.tree)
     if any(hint.method is SamplingMethod.NONE for _, hint in found):
         return
+    if choice.is_sound:
+        _check_agreement(choice, found, sets)
     for node, hint in found:
         if hint.method is SamplingMethod.GROUPS and not choice.is_sound:
             for written, term in zip(hint.terms, _terms(node, hint, sets), strict=True):
@@ -164,9 +167,26 @@ def check_hints(choice: Choice, sets: CompatibleSets) -> None:
                 remedy = "write sampling 'tuples'; or group by a field that an LFTA can compute"
                 if sets.of(node) is ALL:
                     message = f"{node.query.name} has no groups to keep"
-                    remedy = "name terms in a SELECT: SAMPLE BY srcIP; or write sampling 'tuples';"
+                    remedy = "name terms: SAMPLE BY srcIP; or write sampling 'tuples';"
                 error = UnsupportedError(message, position=hint.position, remedy=remedy)
                 raise _located(error, hint)
+
+
+def _check_agreement(
+    choice: Choice, found: Sequence[tuple[TreeNode, SamplingHint]], sets: CompatibleSets
+) -> None:
+    """Refuse terms of a query other than those of a query that reads it."""
+    for node, hint in found:
+        terms = choice.assignment.scheme.terms(node.streams)
+        if hint.terms and set(_terms(node, hint, sets)) != set(terms):
+            others = (each for each, h in found if h.terms and each is not node)
+            reader = next((each for each in others if each.is_above(node)), choice.tree)
+            message = (
+                f"SAMPLE BY of {node.query.name} names other terms than {reader.query.name}, "
+                f"which reads it and is sampled by {_shown(terms)}"
+            )
+            remedy = "name the same terms in both, or leave one of them out"
+            raise _located(UnsupportedError(message, position=hint.position, remedy=remedy), hint)
 
 
 def _terms(node: TreeNode, hint: SamplingHint, sets: CompatibleSets) -> Terms:
@@ -213,7 +233,9 @@ def _broken(
     message = f"sampling by {what} breaks {reason}"
     without = choose(choice.tree, sets, Wishes())
     terms = without.assignment.scheme.terms(node.streams)
-    if not without.is_sound:
+    if choice.judge.breaches and choice.judge.breaches[0].rule == MERGE:
+        remedy = "write SAMPLE BY behind the union, with the names of its columns"
+    elif not without.is_sound:
         remedy = "leave the hint out: no sample of packets leaves the answer sound"
     elif terms:
         remedy = f"sample by functions of {_shown(terms)}"

@@ -9,7 +9,7 @@ from gscope.queries.analysis.sampling.compatible import ALL
 from gscope.queries.analysis.sampling.hints import hinted
 from gscope.queries.analysis.sampling.program_trees import lfta_of
 from gscope.queries.analysis.sampling.standings import Judge, Rows, Scheme
-from gscope.queries.plan.logical import Join
+from gscope.queries.plan.logical import Join, Merge
 from gscope.queries.plan.sampling import SamplingMethod, Standing
 from gscope.queries.plan.sampling_report import (
     ComponentReport,
@@ -109,6 +109,9 @@ def _reason(found: QuerySetSampling, judged: Sequence[Judged], stream: str) -> s
         if terms is not ALL and {term.of((stream,)) for term in terms} == own:
             what = "pairs" if isinstance(node.node, Join) else "groups"
             return f"so that {what} of {node.query.name} are whole: {_need(found, placed, stream)}"
+    united = next((n for _, n in whole if isinstance(n.node, Merge) and len(n.streams) > 1), None)
+    if united is not None and found.sets.of(united) is ALL:
+        return f"so that all inputs of {united.query.name} are sampled alike"
     if any(found.sets.of(node) is not ALL for _, node in whole):
         names = ", ".join(dict.fromkeys(placed.result for placed, _ in whole))
         return f"the terms that {names} have in common"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Any
 
@@ -264,7 +265,17 @@ def selects(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.Select:
 def merges(draw: st.DrawFn, inputs: SearchStrategy[Any]) -> nodes.MergeQuery:
     sources = draw(_some(inputs, 2, 3))
     columns = tuple(draw(names) for _ in sources)
-    return nodes.MergeQuery(columns, sources, draw(st.one_of(st.none(), extents)), position=HERE)
+    slack = draw(st.one_of(st.none(), extents))
+    return nodes.MergeQuery(columns, sources, slack, *draw(_samplings), position=HERE)
+
+
+@st.composite
+def unions(draw: st.DrawFn) -> nodes.MergeQuery:
+    """Return a UNION ALL of SELECTs; what stands behind the last belongs to the union."""
+    members = draw(_some(selects(stream_inputs()), 2, 3))
+    last = replace(members[-1], order_by=(), limit=None, sample_by=(), is_not_sampled=False)
+    inputs = tuple(nodes.SubqueryInput(one, position=HERE) for one in (*members[:-1], last))
+    return nodes.MergeQuery((), inputs, None, *draw(_samplings), position=HERE)
 
 
 watchlists = st.builds(
@@ -284,7 +295,7 @@ def _nested(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
     )
 
 
-_flat = st.one_of(selects(stream_inputs()), merges(stream_inputs()), watchlists)
+_flat = st.one_of(selects(stream_inputs()), merges(stream_inputs()), unions(), watchlists)
 bodies = st.recursive(_flat, _nested, max_leaves=3)
 
 _signed = st.one_of(

@@ -214,6 +214,24 @@ def test_merge_takes_any_number_of_inputs() -> None:
     assert body.slack == nodes.LiteralSyntax(10, nodes.LiteralKind.INTEGER, position=Position(1, 1))
 
 
+def test_what_stands_behind_a_merge_or_a_union_says_how_it_is_sampled() -> None:
+    merge = parse("MERGE a.t : b.t SLACK 1 FROM a, b SAMPLE BY x, y").queries[0].body
+    assert isinstance(merge, nodes.MergeQuery)
+    assert [term.parts for term in merge.sample_by if isinstance(term, nodes.Name)] == [
+        ("x",),
+        ("y",),
+    ]
+    union = parse("SELECT x FROM q UNION ALL SELECT x FROM r NOT SAMPLED").queries[0].body
+    assert isinstance(union, nodes.MergeQuery)
+    assert union.is_not_sampled
+    assert not any(one.body.is_not_sampled for one in union.inputs)  # type: ignore[union-attr]
+    bracketed = parse("SELECT x FROM q UNION ALL (SELECT x FROM r SAMPLE BY x)").queries[0].body
+    assert isinstance(bracketed, nodes.MergeQuery)
+    assert not bracketed.sample_by
+    with pytest.raises(GsqlSyntaxError, match="SAMPLE BY and NOT SAMPLED in one MERGE"):
+        parse("MERGE a.t : b.t FROM a, b SAMPLE BY x NOT SAMPLED")
+
+
 def test_clauses_come_in_any_order_and_two_spellings() -> None:
     ordered = (
         "SELECT a FROM q WHERE b GROUP BY t AS tb, c SUPERGROUP BY tb HAVING d CLEANING_WHEN count_distinct$(*) > 1"

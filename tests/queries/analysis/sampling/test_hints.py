@@ -12,12 +12,17 @@ GROUPS = "SELECT tb, srcIP, count(*) AS cnt FROM TCP GROUP BY time/60 AS tb, src
 JOIN = "SELECT S.time, S.srcIP FROM TCP S, UDP A WHERE S.time = A.time and S.srcIP = A.destIP"
 
 
+def _schemes(text: str) -> list[str]:
+    """Return the terms of each LFTA, or its method."""
+    samplings = [lfta.sampling for lfta in compiled(text).program.lftas]
+    return [
+        "none" if s is None else ", ".join(map(show, s.terms)) or s.method.value for s in samplings
+    ]
+
+
 def _scheme(text: str) -> str:
     """Return the terms of the first LFTA, or its method."""
-    sampling = compiled(text).program.lftas[0].sampling
-    if sampling is None:
-        return "none"
-    return ", ".join(map(show, sampling.terms)) or sampling.method.value
+    return _schemes(text)[0]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +54,46 @@ def _scheme(text: str) -> str:
 )
 def test_a_hint_decides_how_a_query_is_sampled(text: str, expected: str) -> None:
     assert _scheme(text) == expected
+
+
+UNITED = "SELECT time, srcIP FROM TCP UNION ALL SELECT time, destIP FROM UDP"
+MERGED = "MERGE A.time : B.time FROM a.TCP A, b.TCP B"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (UNITED, ["tuples", "tuples"]),
+        (f"{UNITED} SAMPLE BY srcIP", ["srcIP", "destIP"]),
+        (f"{UNITED} SAMPLE BY srcIP & 0xFF", ["srcIP & 255", "destIP & 255"]),
+        (f"{UNITED} NOT SAMPLED", ["none", "none"]),
+        (f"{UNITED} ORDER BY srcIP SAMPLE BY srcIP", ["srcIP", "destIP"]),
+        (f"{MERGED} SAMPLE BY srcIP, srcPort & 255", ["srcIP, srcPort & 255"] * 2),
+        (f"{MERGED} NOT SAMPLED", ["none", "none"]),
+        (f"DEFINE {{ sampling 'tuples'; }} {MERGED}", ["tuples", "tuples"]),
+        # all inputs of a union are sampled as one of them asks for
+        (
+            "SELECT time, srcIP FROM TCP SAMPLE BY srcIP UNION ALL SELECT time, destIP FROM UDP",
+            ["srcIP", "destIP"],
+        ),
+        (
+            "SELECT time, srcIP FROM TCP UNION ALL (SELECT time, destIP FROM UDP SAMPLE BY destIP)",
+            ["srcIP", "destIP"],
+        ),
+        (
+            f"DEFINE {{ query_name 'm'; }} {MERGED} SAMPLE BY prefix(srcIP, 24); "
+            "SELECT tb, srcIP, max(len) FROM m GROUP BY time/60 AS tb, srcIP",
+            ["prefix(srcIP, 24, 128)"] * 2,
+        ),
+        (
+            "SELECT srcIP, count(*) AS n FROM TCP GROUP BY srcIP UNION ALL "
+            "SELECT destIP, max(len) FROM UDP GROUP BY destIP SAMPLE BY srcIP & 0xFFFF",
+            ["srcIP & 65535", "destIP & 65535"],
+        ),
+    ],
+)
+def test_a_hint_of_a_union_holds_for_all_its_inputs(text: str, expected: list[str]) -> None:
+    assert _schemes(text) == expected
 
 
 def test_the_rate_is_at_least_that_of_every_query_of_a_component() -> None:
@@ -167,6 +212,23 @@ def test_names_of_hints_are_names_elsewhere() -> None:
             "sampling",
             "it keeps R²",
             "leave the hint out: groups are then kept where rows need them whole",
+        ),
+        (f"{UNITED} SAMPLE BY destIP", "destIP", "UNION ALL has no column", "available columns"),
+        (f"{UNITED} SAMPLE BY time", "time", "cannot be sampled by time", "no time"),
+        (f"{UNITED} SAMPLE BY count(*)", "count", "aggregate count", "group-by terms"),
+        (f"{MERGED} SAMPLE BY A.srcIP", "A.srcIP", "not those of A", "write srcIP"),
+        (
+            "SELECT time, len FROM TCP UNION ALL (SELECT time, len FROM UDP SAMPLE BY srcIP)",
+            "srcIP",
+            "all inputs of a merge",
+            "behind the union",
+        ),
+        (
+            f"DEFINE {{ query_name 'flows'; }} {GROUPS} SAMPLE BY srcIP, destIP; "
+            "SELECT tb, srcIP, sum(cnt) FROM flows GROUP BY tb, srcIP SAMPLE BY srcIP",
+            "srcIP",
+            "SAMPLE BY of flows names other terms than query",
+            "name the same terms in both",
         ),
     ],
 )
