@@ -34,12 +34,14 @@ class QueryReport:
     Attributes:
         query: its name.
         is_whole: whether its rows are rows of the full answer.
+        reason: the node and the rule that decided it.
         compatible: the terms of its compatible set, as text; () if it has none.
         columns: what each column is, by name.
     """
 
     query: str
     is_whole: bool
+    reason: str
     compatible: tuple[str, ...]
     columns: tuple[tuple[str, Standing], ...]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from gscope.queries.analysis.sampling.forest import TreeNode
     from gscope.queries.analysis.sampling.query_sets import PlacedTree, QuerySetSampling
+    from gscope.queries.analysis.sampling.terms import Terms
 
 Judged = tuple["PlacedTree", Judge]
 """A result, and what the schemes make of its nodes."""
@@ -64,6 +65,7 @@ def component_report(
                     query=each.query.name,
                     is_whole=outcome.rows is Rows.SAMPLE
                     and all(standing is Standing.WHOLE for _, standing in columns),
+                    reason=_reason_of_rows(judge, each),
                     compatible=_compatible(found, each),
                     columns=columns,
                 )
@@ -81,7 +83,25 @@ def _compatible(found: QuerySetSampling, tree: TreeNode) -> tuple[str, ...]:
     terms = found.sets.of(tree)
     if terms is ALL:
         return ("every field of a packet",)
+    return _shown(terms)
+
+
+def _shown(terms: Terms) -> tuple[str, ...]:
     return tuple(" = ".join(dict.fromkeys(show(t.over(s)) for s in t.streams)) for t in terms)
+
+
+def _reason_of_rows(judge: Judge, tree: TreeNode) -> str:
+    """Return which node and which rule decided what the rows of a query are."""
+    if judge.outcomes[tree].is_whole:
+        return (
+            f"all packets of a row agree in {', '.join(_shown(judge.scheme.terms(tree.streams)))}"
+        )
+    for node in tree.walk():
+        if judge.outcomes[node].rows is not Rows.SAMPLE:
+            terms = _shown(judge.scheme.terms(node.streams))
+            kept = f"can differ in {', '.join(terms)}" if terms else "are kept one by one"
+            return f"packets of a group of {node.query.name} {kept}"
+    return "each packet is kept or left out on its own"
 
 
 def _reason(found: QuerySetSampling, judged: Sequence[Judged], stream: str) -> str:

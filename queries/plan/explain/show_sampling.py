@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     )
 
 _METHODS = {SamplingMethod.GROUPS: "groups", SamplingMethod.TUPLES: "single packets"}
+_RULES = {
+    "whole": "",
+    "scaled": " by 1/rate, as counts and sums of what is kept",
+    "estimated": ", without a factor",
+}
+"""What each standing of a column means for its values."""
 
 
 def show_sampling(report: SamplingReport, fixed_rates: Mapping[str, str]) -> dict[str, Any]:
@@ -46,9 +52,12 @@ def sampling_lines(shown: dict[str, Any]) -> Iterator[str]:
             yield f"  {leaf['reason']}"
         for name, query in component["queries"].items():
             yield f"{name}: {query['rows']}"
-            for standing in ("scaled", "estimated"):
-                if query[standing]:
-                    yield f"  {standing}: {', '.join(query[standing])}"
+            yield f"  {query['reason']}"
+            for standing, rule in _RULES.items():
+                if query[standing] and (
+                    standing != "whole" or query["scaled"] or query["estimated"]
+                ):
+                    yield f"  {standing}{rule}: {', '.join(query[standing])}"
             if query["compatible"]:
                 yield f"  compatible with {', '.join(query['compatible'])}"
         if component["min_rate"]:
@@ -86,6 +95,7 @@ def _query(query: QueryReport) -> dict[str, Any]:
         rows = "groups of the full answer, of which small ones may be missing"
     return {
         "rows": rows,
+        "reason": query.reason,
         "whole": _names(query, Standing.WHOLE),
         "scaled": _names(query, Standing.SCALED),
         "estimated": _names(query, Standing.ESTIMATED),

@@ -29,8 +29,10 @@ def test_the_scheme_its_reason_and_the_columns_are_shown() -> None:
         "    so that groups of query are whole: packets chosen one by one would break query, max(cnt): "
         "of estimated groups, only sums of their counts and sums are estimates",
         "  flows: rows of the full answer",
+        "    all packets of a row agree in srcIP",
         "    compatible with srcIP, destIP",
         "  query: rows of the full answer",
+        "    all packets of a row agree in srcIP",
         "    compatible with srcIP",
         "  the rate is at least 0.05",
     ]
@@ -46,8 +48,10 @@ def test_estimates_and_what_is_not_sampled_are_shown() -> None:
         "  LFTA a keeps single packets",
         "    no query groups or joins its packets by terms that an LFTA can hash",
         "  a: estimates",
-        "    scaled: n",
-        "    estimated: mean",
+        "    packets of a group of a are kept one by one",
+        "    whole: tb",
+        "    scaled by 1/rate, as counts and sums of what is kept: n",
+        "    estimated, without a factor: mean",
         "  with --shedding auto, LFTA a keeps all packets",
         "    a estimates: its rates may not change within an epoch",
         "  b is not sampled",
@@ -74,3 +78,28 @@ def test_each_clause_of_the_sampling_operator_has_a_line() -> None:
         "  columns    tb, srcIP, bytes := max_of(int_to_float(sum_len), $call2), "
         "share := int_to_float(sum_len) / int_to_float($super3)"
     )
+
+
+def test_the_node_that_makes_estimates_is_named() -> None:
+    share = (
+        "DEFINE { query_name 'total'; } SELECT tb, count(*) AS cnt FROM TCP GROUP BY time/60 AS tb; "
+        "SELECT A.tb, A.srcIP, A.cnt / B.cnt AS share FROM flows A, total B WHERE A.tb = B.tb"
+    )
+    assert _section(FLOWS + share)[-5:-1] == [
+        "  query: estimates",
+        "    packets of a group of total can differ in srcIP, destIP",
+        "    whole: tb, srcIP",
+        "    estimated, without a factor: share",
+    ]
+
+
+def test_all_inputs_of_a_union_are_sampled_for_one_reason() -> None:
+    found = _section(
+        "SELECT time, srcIP FROM TCP SAMPLE BY srcIP UNION ALL SELECT time, destIP FROM UDP"
+    )
+    assert found[:4] == [
+        "  LFTA query.1 keeps groups by srcIP",
+        "    SAMPLE BY of query.sub",
+        "  LFTA query.2 keeps groups by destIP",
+        "    so that all inputs of query are sampled alike",
+    ]
