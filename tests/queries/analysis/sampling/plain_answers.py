@@ -10,8 +10,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.queries.analysis.sampling.plain_times import windows_with
+
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.evaluate import evaluate
+from gscope.queries.catalog.running import RUNNING
 from gscope.queries.expressions.expressions import Column, Literal, PacketField
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import (
@@ -21,14 +24,17 @@ from gscope.queries.plan.logical import (
     Merge,
     Project,
     QueryScan,
+    RunningGroupBy,
     Scan,
+    WindowGroupBy,
 )
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.logical import LogicalPlan, Node
+    from gscope.queries.expressions.expressions import Expression, NamedExpression
+    from gscope.queries.plan.logical import AggregateCall, LogicalPlan, Node
 
 Packet = dict[str, Any]
 
@@ -52,6 +58,7 @@ class PlainAnswers:
         scaled: for each grouping, from left to right and lower ones first, the aggregates that are
             multiplied by ``factor``.
         factor: 1/rate.
+        last_epoch: the last epoch of the packets, for groups that live across epochs.
         rows: the rows of each query, once for each time that it is read.
     """
 
@@ -60,6 +67,7 @@ class PlainAnswers:
     keeps: Callable[[int, Packet], bool] = lambda _leaf, _packet: True
     scaled: Sequence[Sequence[str]] = ()
     factor: int = 1
+    last_epoch: int = 0
     rows: list[tuple[str, list[Row]]] = field(default_factory=list)
     _leaves: int = 0
     _groupings: int = 0
@@ -86,6 +94,10 @@ class PlainAnswers:
                 ]
             case GroupBy():
                 return self._grouped(node)
+            case WindowGroupBy():
+                return self._in_windows(node)
+            case RunningGroupBy():
+                return self._living(node)
             case Merge():
                 names = node.schema.names
                 return [
@@ -118,20 +130,61 @@ class PlainAnswers:
     def _grouped(self, group: GroupBy) -> list[Row]:
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in self._of(group.input):
-            key = tuple(_value(each.expression, row) for each in group.keys)
-            groups.setdefault(key, []).append(row)
-        scaled = self.scaled[self._groupings] if self.scaled else ()
-        self._groupings += 1
-        found = []
-        for key, rows in groups.items():
-            values = dict(zip((each.name for each in group.keys), key, strict=True))
-            for call in group.aggregates:
-                constants = [a.value for a in call.arguments[1:] if isinstance(a, Literal)]
-                arguments = [_value(call.arguments[0], r) if call.arguments else True for r in rows]
-                result: Any = AGGREGATES[call.function].evaluate(arguments, *constants)
-                values[call.name] = result * self.factor if call.name in scaled else result
-            found.append(Row(values, frozenset().union(*(row.packets for row in rows))))
+            groups.setdefault(_key(group.keys, row), []).append(row)
+        scaled = self._next_scaled()
+        names = [key.name for key in group.keys]
+        return [self._group(group, names, key, rows, scaled) for key, rows in groups.items()]
+
+    def _in_windows(self, group: WindowGroupBy) -> list[Row]:
+        groups: dict[tuple[Any, ...], list[Row]] = {}
+        for row in self._of(group.input):
+            for window in windows_with(group.window, _value(group.on, row)):
+                groups.setdefault((*window, *_key(group.keys, row)), []).append(row)
+        scaled = self._next_scaled()
+        names = [WINDOW_START, WINDOW_END, *(key.name for key in group.keys)]
+        return [self._group(group, names, key, rows, scaled) for key, rows in groups.items()]
+
+    def _living(self, group: RunningGroupBy) -> list[Row]:
+        epochs = next(key for key in group.keys if key.name == group.epoch)
+        keys = [key for key in group.keys if key is not epochs]
+        groups: dict[tuple[Any, ...], dict[int, list[Row]]] = {}
+        for row in self._of(group.input):
+            rows = groups.setdefault(_key(keys, row), {})
+            rows.setdefault(_value(epochs.expression, row), []).append(row)
+        self._next_scaled()
+        names = [group.epoch, *(key.name for key in keys)]
+        found: list[Row] = []
+        for group_key, rows in groups.items():
+            life: list[list[Row]] = []
+            for epoch in range(min(rows), self.last_epoch + 1):
+                if life or epoch in rows:
+                    life.append(rows.get(epoch, []))
+                    values = dict(zip(names, (epoch, *group_key), strict=True))
+                    values |= {call.name: _of_life(call, life) for call in group.aggregates}
+                    packets = (row.packets for part in life for row in part)
+                    found.append(Row(values, frozenset().union(*packets)))
+                    if _value(group.closing, found[-1]) is True:
+                        life = []
         return found
+
+    def _next_scaled(self) -> Sequence[str]:
+        """Return what the next grouping scales."""
+        number, self._groupings = self._groupings, self._groupings + 1
+        return self.scaled[number] if self.scaled else ()
+
+    def _group(
+        self,
+        group: GroupBy | WindowGroupBy,
+        names: Sequence[str],
+        key: tuple[Any, ...],
+        rows: Sequence[Row],
+        scaled: Sequence[str],
+    ) -> Row:
+        values = dict(zip(names, key, strict=True))
+        for call in group.aggregates:
+            result = _aggregated(call, rows)
+            values[call.name] = result * self.factor if call.name in scaled else result
+        return Row(values, frozenset().union(*(row.packets for row in rows)))
 
     def _joined(self, join: Join) -> list[Row]:
         left, right = (self._of(each) for each in join.inputs)
@@ -151,6 +204,30 @@ class PlainAnswers:
 def counted(rows: Sequence[Row]) -> Counter[tuple[tuple[str, Any], ...]]:
     """Return rows as a multiset of values."""
     return Counter(tuple(sorted(row.values.items(), key=lambda item: item[0])) for row in rows)
+
+
+def _key(keys: Sequence[NamedExpression], row: Row) -> tuple[Any, ...]:
+    return tuple(_value(each.expression, row) for each in keys)
+
+
+def _arguments(call: AggregateCall, rows: Sequence[Row]) -> list[Any]:
+    return [_value(call.arguments[0], row) if call.arguments else True for row in rows]
+
+
+def _constants(call: AggregateCall) -> list[Any]:
+    return [a.value for a in call.arguments[1:] if isinstance(a, Literal)]
+
+
+def _aggregated(call: AggregateCall, rows: Sequence[Row]) -> Any:
+    return AGGREGATES[call.function].evaluate(_arguments(call, rows), *_constants(call))
+
+
+def _of_life(call: AggregateCall, life: Sequence[Sequence[Row]]) -> Any:
+    """Return an aggregate of the last epoch, or a running one of the life of a group."""
+    if call.function not in RUNNING:
+        return _aggregated(call, life[-1])
+    epochs = [_arguments(call, rows) for rows in life]
+    return RUNNING[call.function].evaluate(epochs, *_constants(call))
 
 
 def _value(expression: Expression, row: Row) -> Any:

@@ -46,6 +46,12 @@ _KINDS = (
     "RIGHT JOIN",
 )
 
+_WINDOWS = (
+    "[RANGE '2 min' SLIDE '1 min']",
+    "[RANGE '1 min' SLIDE '2 min']",
+    "[SLICES '1 min', '2 min']",
+)
+
 
 def packets(source: random.Random) -> list[Packet]:
     """Return random packets."""
@@ -85,6 +91,45 @@ def query_set(source: random.Random, *, by_tuples: bool) -> str:
     hint = "sampling 'tuples'; " if by_tuples else ""
     return ";\n".join(
         f"DEFINE {{ query_name '{name}'; {hint}}} {text}" for name, text, _, _ in queries
+    )
+
+
+def query_set_over_time(source: random.Random) -> str:
+    """Return the text of a query set with windows and groups that live across epochs."""
+    below, keys, _ = _groups(source)
+    texts = [below]
+    for _ in range(source.randrange(1, 3)):
+        of_packets = source.random() < 0.5
+        terms = source.sample(_TERMS, source.randrange(3)) if of_packets else []
+        kept = [term.rpartition(" as ")[2] for term in terms]
+        if not of_packets:
+            kept = terms = source.sample(keys, source.randrange(len(keys) + 1))
+        name, column = ("TCP", "len") if of_packets else ("q0", "r0")
+        call = source.choice(_OF_COLUMNS).format(column)
+        if source.random() < 0.5:
+            window = source.choice(_WINDOWS)
+            grouped = f"GROUP BY {', '.join(terms)}" if terms else ""
+            text = f"SELECT {', '.join(['window_end as tb', *kept, f'{call} as r0'])} "
+            text += f"FROM {name} {window} {grouped}"
+        else:
+            running = source.choice(("running_sum({})", "running_count(*)", "moving_sum({}, 2)"))
+            epoch = "time/60 as tb" if of_packets else "tb"
+            shown = ["tb", *kept, f"{call} as r0", f"{running.format(column)} as r1"]
+            closing = source.choice(
+                ("count(*) = 0", "count(*) > 3", f"running_sum({column}) > 400")
+            )
+            text = f"SELECT {', '.join(shown)} FROM {name} "
+            text += f"GROUP BY {', '.join([epoch, *terms])} CLOSING_WHEN {closing}"
+        texts.append(text)
+        if source.random() < 0.6:
+            part = ["tb", *source.sample(kept, source.randrange(len(kept) + 1))]
+            above = source.choice(_OF_COLUMNS).format("r0")
+            read = f"q{len(texts) - 1}"
+            texts.append(
+                f"SELECT {', '.join(part)}, {above} as r0 FROM {read} GROUP BY {', '.join(part)}"
+            )
+    return ";\n".join(
+        f"DEFINE {{ query_name 'q{number}'; }} {text}" for number, text in enumerate(texts)
     )
 
 

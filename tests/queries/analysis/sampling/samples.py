@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.queries.analysis.sampling.plain_answers import packet_values
-from tests.queries.analysis.sampling.random_queries import packets, query_set
+from tests.queries.analysis.sampling.random_queries import packets, query_set, query_set_over_time
 
 from gscope.errors import UnsupportedError
 from gscope.queries.analysis.sampling.choose import sets_by_stream
@@ -49,12 +49,16 @@ class Sampled:
     @classmethod
     def at_random(cls, seed: int) -> tuple[Sampled, list[Packet]]:
         """Return a random query set and packets, every fourth by tuples if that is sound."""
-        source = random.Random(seed)
-        traffic = packets(source)
+        traffic = packets(random.Random(seed))
         if seed % 4 == 3:
             with suppress(UnsupportedError):
                 return cls.of(query_set(random.Random(seed), by_tuples=True)), traffic
         return cls.of(query_set(random.Random(seed), by_tuples=False)), traffic
+
+    @classmethod
+    def over_time(cls, seed: int) -> tuple[Sampled, list[Packet]]:
+        """Return a random query set with windows and groups that live on, and packets."""
+        return cls.of(query_set_over_time(random.Random(seed))), packets(random.Random(seed))
 
     @property
     def trees(self) -> list[PlacedTree]:

@@ -12,28 +12,36 @@ from tests.queries.analysis.sampling.samples import Sampled
 from tests.support.long_form import cases
 
 from gscope.queries.analysis.sampling.standings import Rows
-from gscope.queries.plan.logical import GroupBy, Join
+from gscope.queries.plan.logical import GroupBy, Join, RunningGroupBy, WindowGroupBy
 from gscope.queries.plan.sampling import Standing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from tests.queries.analysis.sampling.plain_answers import Packet
 
     from gscope.queries.analysis.sampling.query_sets import PlacedTree
 
+    Maker: TypeAlias = Callable[[int], tuple[Sampled, list[Packet]]]
+
 _MOST_UNITS = 9
 
 
+MAKERS = (Sampled.at_random, Sampled.over_time)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("seed", cases(range(60), range(60, 2000)))
-def test_whole_nodes_have_the_rows_of_the_full_answer(seed: int) -> None:
+def test_whole_nodes_have_the_rows_of_the_full_answer(make: Maker, seed: int) -> None:
     """All packets of a row are kept, or none; the sampled answer is the rows that are kept."""
-    sampled, traffic = Sampled.at_random(seed)
-    plan = sampled.compiled.stages[0][1]
+    sampled, traffic = make(seed)
     for tree in sampled.trees:
         assert tree.tree is not None
         keeps = sampled.keeps(
             tree, traffic, lambda unit: random.Random(repr((seed, unit))).random() < 0.5
         )
-        full, sample = PlainAnswers(plan, traffic), PlainAnswers(plan, traffic, keeps)
+        full, sample = plain(sampled, traffic), plain(sampled, traffic, keeps)
         full.answer(tree.result)
         sample.answer(tree.result)
         judge = sampled.found.judge(tree)
@@ -49,17 +57,17 @@ def test_whole_nodes_have_the_rows_of_the_full_answer(seed: int) -> None:
             assert counted(_only(expected, exact)) == counted(_only(found, exact)), name
 
 
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("seed", cases(range(60), range(60, 2000)))
-def test_whole_columns_have_values_of_the_full_answer(seed: int) -> None:
+def test_whole_columns_have_values_of_the_full_answer(make: Maker, seed: int) -> None:
     """Also of estimates: together they are those of a row of the full answer."""
-    sampled, traffic = Sampled.at_random(seed)
-    plan = sampled.compiled.stages[0][1]
+    sampled, traffic = make(seed)
     for tree in sampled.trees:
         assert tree.tree is not None
         keeps = sampled.keeps(
             tree, traffic, lambda unit: random.Random(repr((seed, unit))).random() < 0.2
         )
-        full, sample = PlainAnswers(plan, traffic), PlainAnswers(plan, traffic, keeps)
+        full, sample = plain(sampled, traffic), plain(sampled, traffic, keeps)
         full.answer(tree.result)
         sample.answer(tree.result)
         judge = sampled.found.judge(tree)
@@ -74,10 +82,21 @@ def _only(rows: list[Row], columns: list[str]) -> list[Row]:
     return [Row({c: row.values[c] for c in columns}, row.packets) for row in rows]
 
 
+def plain(
+    sampled: Sampled,
+    traffic: list[Packet],
+    keeps: Callable[[int, Packet], bool] = lambda _leaf, _packet: True,
+) -> PlainAnswers:
+    """Return the answers in plain loops; the clock is that of all packets, whatever is kept."""
+    last = max(packet["time"] for packet in traffic) // 60
+    return PlainAnswers(sampled.compiled.stages[0][1], traffic, keeps, last_epoch=last)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("seed", cases(range(25), range(25, 400)))
-def test_scaled_columns_are_unbiased(seed: int) -> None:
+def test_scaled_columns_are_unbiased(make: Maker, seed: int) -> None:
     """The mean over all samples with rate 1/2, each as likely, is the full answer."""
-    sampled, traffic = Sampled.at_random(seed)
+    sampled, traffic = make(seed)
     del traffic[_MOST_UNITS:]
     for tree in sampled.trees:
         assert tree.tree is not None
@@ -99,10 +118,10 @@ def _check_means(
     sampled: Sampled, tree: PlacedTree, traffic: list[Packet], units: list[Any]
 ) -> None:
     assert tree.tree is not None
-    plan = sampled.compiled.stages[0][1]
     judge = sampled.found.judge(tree)
     walked = list(tree.tree.walk())
-    scaled = [judge.outcomes[n].scaled for n in walked if isinstance(n.node, GroupBy)]
+    groupings = (n for n in walked if isinstance(n.node, GroupBy | RunningGroupBy | WindowGroupBy))
+    scaled = [judge.outcomes[n].scaled for n in groupings]
     roots = [node for node in walked if node.is_root]
     # A join of totals loses its row where one of them has no packet in the sample.
     checked = {
@@ -113,14 +132,13 @@ def _check_means(
             isinstance(n.node, Join) and not judge.outcomes[n].is_whole for n in node.walk()
         )
     }
-    full = PlainAnswers(plan, traffic)
+    full = plain(sampled, traffic)
     full.answer(tree.result)
     sums: dict[tuple[int, Any], list[Any]] = {}
     for fates in product((False, True), repeat=len(units)):
         kept = {unit for unit, fate in zip(units, fates, strict=True) if fate}
-        sample = PlainAnswers(
-            plan, traffic, sampled.keeps(tree, traffic, kept.__contains__), scaled, factor=2
-        )
+        sample = plain(sampled, traffic, sampled.keeps(tree, traffic, kept.__contains__))
+        sample.scaled, sample.factor = scaled, 2
         sample.answer(tree.result)
         for place, columns in checked.items():
             for row in sample.rows[place][1]:
