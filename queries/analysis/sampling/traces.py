@@ -82,7 +82,7 @@ class Traces:
         if not columns:
             return {}
         known = [self.columns(inputs[c.input]).get(c.name, {}) for c in columns]
-        found = {
+        found: Values = {
             stream: _substituted(
                 expression, {c: values[stream] for c, values in zip(columns, known, strict=True)}
             )
@@ -94,9 +94,7 @@ class Traces:
             found = above_join
         return {stream: value for stream, value in found.items() if _is_small(value)}
 
-    def _above_join(
-        self, expression: Expression, inputs: Sequence[TreeNode]
-    ) -> Mapping[str, Expression]:
+    def _above_join(self, expression: Expression, inputs: Sequence[TreeNode]) -> Values:
         """Return the values of an expression that a join equates as a whole: ``srcPort & 15``."""
         tree = inputs[0]
         while isinstance(tree.node, Filter | QueryScan) and tree.inputs:
@@ -109,10 +107,7 @@ class Traces:
         """Return the values of the pairs that a join equates, of those traced to all streams."""
         join = tree.node
         assert isinstance(join, Join)
-        found = (
-            self._of_both(self.values(left, tree.inputs), self.values(right, tree.inputs), tree)
-            for left, right in join.keys
-        )
+        found = (self._of_both(pair, tree) for pair in join.keys)
         return [values for values in found if set(values) == set(tree.streams)]
 
     def _traced(self, tree: TreeNode) -> dict[str, Values]:
@@ -160,24 +155,23 @@ class Traces:
         assert isinstance(join, Join)
         match expression:
             case Call("coalesce", (one, other)) if _are_equal(one, other, join):
-                left, right = (one, other) if inputs_of(one) == {0} else (other, one)
-                return self._of_both(
-                    self.values(left, tree.inputs), self.values(right, tree.inputs), tree
-                )
+                return self._of_both((one, other), tree)
         sides = inputs_of(expression)
         if len(sides) != 1:
             return {}
         (side,) = sides
-        own, others = self.values(expression, tree.inputs), {}
-        twin = _rewritten(expression, [_ordered(pair, side) for pair in _equated(join)])
-        if twin is not None and side not in MISSING[join.kind]:
-            others = self.values(twin, tree.inputs)
-        return self._of_both(*((own, others) if side == 0 else (others, own)), tree)
+        twin = None
+        if side not in MISSING[join.kind]:
+            twin = _rewritten(expression, [_ordered(pair, side) for pair in _equated(join)])
+        return self._of_both((expression,) if twin is None else (expression, twin), tree)
 
-    def _of_both(self, left: Values, right: Values, tree: TreeNode) -> Values:
-        """Return what is known of the packets of both sides of a join."""
-        one, other = tree.inputs
-        return _agreed(((left, one.streams), (right, other.streams)))
+    def _of_both(self, sides: Iterable[Expression], tree: TreeNode) -> Values:
+        """Return the values of equal expressions over both sides of a join, or over only one."""
+        known: dict[int, Values] = {}
+        for expression in sides:
+            for side in inputs_of(expression):
+                known[side] = self.values(expression, tree.inputs)
+        return _agreed((known.get(n, {}), each.streams) for n, each in enumerate(tree.inputs))
 
     def _of_watchlist(self, expression: Expression, tree: TreeNode) -> Values:
         join = tree.node

@@ -5,12 +5,10 @@ from __future__ import annotations
 from itertools import count, cycle
 from typing import TYPE_CHECKING
 
-from gscope.queries.plan.windows.window import SlidingWindow
+from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from gscope.queries.plan.windows.window import RepeatedSlices
 
 
 def windows_with(window: SlidingWindow | RepeatedSlices, time: int) -> Iterator[tuple[int, int]]:
@@ -21,6 +19,7 @@ def windows_with(window: SlidingWindow | RepeatedSlices, time: int) -> Iterator[
                 return
             if time < end:
                 yield end - window.range, end
+    assert isinstance(window, RepeatedSlices)
     start = 0
     for length in cycle(window.lengths):
         if time < start + length:
