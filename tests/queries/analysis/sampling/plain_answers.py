@@ -183,7 +183,8 @@ class PlainAnswers:
         values = dict(zip(names, key, strict=True))
         for call in group.aggregates:
             result = _aggregated(call, rows)
-            values[call.name] = result * self.factor if call.name in scaled else result
+            is_scaled = call.name in scaled and result is not None
+            values[call.name] = result * self.factor if is_scaled else result
         return Row(values, frozenset().union(*(row.packets for row in rows)))
 
     def _joined(self, join: Join) -> list[Row]:
