@@ -85,7 +85,9 @@ def test_the_node_that_makes_estimates_is_named() -> None:
         "DEFINE { query_name 'total'; } SELECT tb, count(*) AS cnt FROM TCP GROUP BY time/60 AS tb; "
         "SELECT A.tb, A.srcIP, A.cnt / B.cnt AS share FROM flows A, total B WHERE A.tb = B.tb"
     )
-    assert _section(FLOWS + share)[-5:-1] == [
+    found = _section(FLOWS + share)
+    start = found.index("  query: estimates")
+    assert found[start : start + 4] == [
         "  query: estimates",
         "    packets of a group of total can differ in srcIP, destIP",
         "    whole: tb, srcIP",
