@@ -198,16 +198,19 @@ def csv_rows(lines: list[bytes]) -> Counter[bytes]:
     return Counter(line.rstrip() for line in lines)
 
 
-def test_live_and_file_give_the_same_rows(live: Any, tmp_path: Path) -> None:
+def test_one_thread_two_threads_and_a_file_give_the_same_rows(live: Any, tmp_path: Path) -> None:
     file = tmp_path / "main.pcap"
-    running = live("-e", FLOWS, "-i", f"main={DEVICE}")
+    settings = ("-e", FLOWS, "-i", f"main={DEVICE}")
+    runs = [live(*settings), live(*settings, "--fanout", "2")]
     with captured(DEVICE, file):
         sent = send_for(5)
-    assert running.end() == 128 + signal.SIGINT
-    assert f"{sent:,} packets received = {sent:,} accepted;" in running.summary
+    for running in runs:
+        assert running.end() == 128 + signal.SIGINT
+        assert f"{sent:,} packets received = {sent:,} accepted;" in running.summary
     replayed = run("replay", file, "-e", FLOWS, "-o", "csv", "--quiet")
-    assert csv_rows(running.lines) == csv_rows(replayed.stdout.encode().splitlines())
-    assert len(running.lines) > 20
+    rows = csv_rows(replayed.stdout.encode().splitlines())
+    assert rows.total() > 20
+    assert [csv_rows(running.lines) for running in runs] == [rows, rows]
 
 
 def test_epochs_of_silent_links_close_and_a_merge_waits_for_none(live: Any) -> None:

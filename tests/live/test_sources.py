@@ -1,27 +1,20 @@
-"""Sources, filters and fanout of ``gscope run``, end to end on devices of the test's own."""
+"""Sources and filters of ``gscope run``, end to end on devices of the test's own."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, SENDER, add_pair, run_ip, send
 from tests.live.test_run import (
-    FLOWS,
     PACKETS,
-    captured,
-    csv_rows,
     live,
     network,
-    send_for,
     udp,
 )
 from tests.support.gscope_command import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -42,21 +35,11 @@ def add_other() -> None:
     run_ip("link", "set", OTHER_DEVICE, "up")
 
 
-def test_two_threads_give_the_rows_of_one(live: Any, tmp_path: Path) -> None:
-    file = tmp_path / "main.pcap"
-    running = live("-e", FLOWS, "-i", f"main={DEVICE}", "--fanout", "2")
-    with captured(DEVICE, file):
-        sent = send_for(5)
-    assert running.end() == 128 + signal.SIGINT
-    assert f"{sent:,} packets received = {sent:,} accepted;" in running.summary
-    replayed = run("replay", file, "-e", FLOWS, "-o", "csv", "--quiet")
-    assert csv_rows(running.lines) == csv_rows(replayed.stdout.encode().splitlines())
-
-
 def test_what_no_query_wants_is_left_out_by_the_kernel_unless_forbidden(live: Any) -> None:
-    for options, counted in ((), 5), (("--no-kernel-filter",), 9):
-        running = live("-e", PACKETS, "-i", DEVICE, *options)
-        send([*(udp(number) for number in range(5)), *(icmp(number) for number in range(4))])
+    counts = (((), 5), (("--no-kernel-filter",), 9))
+    runs = [live("-e", PACKETS, "-i", DEVICE, *options) for options, _ in counts]
+    send([*(udp(number) for number in range(5)), *(icmp(number) for number in range(4))])
+    for running, (_, counted) in zip(runs, counts, strict=True):
         running.wait_for_lines(6)
         assert running.end() == 128 + signal.SIGINT
         assert f"{counted} packets received = {counted} accepted; 5 rows" in running.summary
