@@ -78,8 +78,19 @@ def test_steps_that_count_as_large_give_the_same_rows(
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 
 
+# Partials of every aggregate, and what is not tried with large steps.
+DEALT = [c for c in CASES if c.name == "all_aggregates" or c in CASES[1::2]]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("case", [case for case in CASES if case.is_dealt], ids=named)
+@pytest.mark.parametrize(
+    "case",
+    cases(
+        [case for case in DEALT if case.is_dealt],
+        long=[case for case in CASES if case.is_dealt and case not in DEALT],
+    ),
+    ids=named,
+)
 def test_packets_dealt_over_three_interfaces_give_the_same_rows(
     case: Case, spark: SparkSession, tmp_path: Path
 ) -> None:
