@@ -57,7 +57,6 @@ class ScaledCase:
 _SRC, _DST = Term("src", is_address=True), Term("dst", is_address=True)
 _FOUR = (_SRC, _DST, Term("sport"), Term("dport"))
 _SRC_COLUMNS = "src_high, src_low"
-_COLUMNS = f"{_SRC_COLUMNS}, dst_high, dst_low"
 _TCP = "packet WHERE proto = 6 AND flags IS NOT NULL"
 _IP = "packet WHERE version > 0"
 _PARTS = "any_value(src_high) AS src_high, any_value(src_low) AS src_low"
@@ -174,6 +173,23 @@ WHOLE = {
         "tb, src, n, total",
         (_SRC,),
         {"running": "srcIP"},
+    ),
+    "running_flows": WholeCase(
+        "SELECT tb, destIP, count(*) AS flows, running_sum(packets) AS packets FROM (SELECT tb, "
+        "srcIP, destIP, count(*) AS packets FROM IP GROUP BY time/3 AS tb, srcIP, destIP) AS f "
+        "GROUP BY tb, destIP CLOSING_WHEN count(*) = 0",
+        "WITH spans AS (SELECT t // 3 AS tb, dst, count(DISTINCT src) AS n, count(*) AS packets, "
+        "any_value(dst_high) AS dst_high, any_value(dst_low) AS dst_low "
+        f"FROM {_IP} GROUP BY tb, dst), lives AS (SELECT *, tb - row_number() OVER (PARTITION BY "
+        "dst ORDER BY tb) AS life FROM spans), sums AS (SELECT *, sum(packets) OVER (PARTITION BY "
+        "dst, life ORDER BY tb) AS total, lead(tb) OVER (PARTITION BY dst, life ORDER BY tb) AS "
+        "next FROM lives) SELECT tb, dst, n, total, dst_high, dst_low FROM sums UNION ALL SELECT "
+        "tb + 1, dst, 0, total, dst_high, dst_low FROM sums WHERE next IS NULL AND tb < (SELECT "
+        "max(t) // 3 FROM packet)",
+        "tb, dst, n, total",
+        (_DST,),
+        # an instance of its own of the LFTA that "busiest" reads as well
+        {"busiest.p_2": "destIP"},
     ),
 }
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 LINKS = ("one", "two")
 PACKETS = 700
 """Packets on each link, 40 a second."""
-RATES = (0.4, 0.25)
-"""The rates of runs with even and odd seeds."""
+RATES = (0.4, 0.25, 0.02)
+"""The rate of a run is that of its seed modulo 3; few groups are left at the last."""
 SEEDS = range(400)
 
 pytestmark = [needs("tshark"), pytest.mark.slow]
@@ -78,7 +78,7 @@ def program() -> Program:
 def sampled(
     program: Program, captures: dict[str, Path], seed: int, spark: SparkSession
 ) -> dict[str, list[tuple[str, ...]]]:
-    shedding = SheddingSettings(SheddingMode.FIXED, RATES[seed % 2], seed)
+    shedding = SheddingSettings(SheddingMode.FIXED, RATES[seed % 3], seed)
     variation = Variation("sampled", is_interpreted=True, interprets_plans=True, shedding=shedding)
     return answer(program, {link: [path] for link, path in captures.items()}, variation, spark)
 
@@ -142,7 +142,7 @@ def test_the_terms_are_those_of_the_cases(program: Program) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", cases((4,), range(5, 25)))
+@pytest.mark.parametrize("seed", cases((3,), range(4, 28)))
 def test_a_sample_is_what_the_hash_keeps_of_the_full_answer(
     program: Program,
     captures: dict[str, Path],
@@ -150,17 +150,18 @@ def test_a_sample_is_what_the_hash_keeps_of_the_full_answer(
     seed: int,
     spark: SparkSession,
 ) -> None:
-    rate = RATES[seed % 2]
+    rate = RATES[seed % 3]
     found = sampled(program, captures, seed, spark)
     for name, case in WHOLE.items():
         full = whole_rows(oracle, case, seed, 1.0)
         expected = whole_rows(oracle, case, seed, rate)
         assert Counter(found[name]) == expected, name
-        assert 0 < expected.total() < full.total(), name
+        assert expected.total() < full.total(), name
+        assert expected or rate < min(RATES[:2]), name
     for name, scaled in SCALED.items():
         expected = scaled_rows(oracle, scaled, seed, rate)
         assert Counter(found[name]) == expected, name
-        assert expected
+        assert expected or rate < min(RATES[:2]), name
 
 
 @pytest.mark.parametrize("name", SCALED)

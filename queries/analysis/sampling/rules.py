@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 COMPOSITION = "of estimated groups, only sums of their counts and sums are estimates"
 OUTER_JOIN = "an outer join of samples that do not correspond invents rows without a partner"
 JOIN = "a join of samples that do not correspond loses pairs: of the rate R it keeps R²"
+TOTALS = "rows beside totals are missing where the sample has no packet of a total"
 ESTIMATED = "a condition, key or aggregate reads an estimate as if it were exact"
 AGGREGATE = "a sample of a group's packets does not estimate it"
 HAVING = "HAVING reads an aggregate of groups that are kept in part"

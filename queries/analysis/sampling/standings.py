@@ -26,6 +26,7 @@ from gscope.queries.analysis.sampling.rules import (
     OPERATOR,
     OUTER_JOIN,
     RUNNING,
+    TOTALS,
     Breach,
 )
 from gscope.queries.analysis.sampling.terms import is_determined, is_usable, term_of
@@ -224,8 +225,15 @@ class Judge:
             return Outcome(Rows.SAMPLE, True, columns)
         below = self._below(tree)
         scaled: list[str] = []
+        is_beside_totals = any(
+            isinstance(each.node, Join) and not self.outcomes[each].is_whole
+            for each in tree.inputs[0].walk()
+        )
         for call in node.aggregates:
-            if below.rows is Rows.SAMPLE:
+            if is_beside_totals:
+                self._breach(tree, TOTALS, _shown(call))
+                standing, is_scaled = Standing.ESTIMATED, False
+            elif below.rows is Rows.SAMPLE:
                 standing, is_scaled = self._of_sample(call, tree)
             else:
                 standing, is_scaled = self._of_estimates(call, tree), False

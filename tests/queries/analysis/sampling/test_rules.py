@@ -65,6 +65,17 @@ def _columns(text: str, query: str) -> dict[str, Standing]:
             "ORDER BY n DESC LIMIT 3",
             "the first rows",
         ),
+        # a pair of totals is missing where the sample has none of either
+        (
+            TOTAL + OTHERS + "DEFINE { query_name 'both'; } SELECT A.tb AS tb, A.cnt AS n FROM "
+            "total A, others B WHERE A.tb = B.tb; SELECT h, sum(n) FROM both GROUP BY tb/60 AS h",
+            "missing where the sample has no packet of a total",
+        ),
+        (
+            TOTAL + FLOWS + "SELECT A.tb, count(*) FROM flows A, total B WHERE A.tb = B.tb "
+            "GROUP BY A.tb",
+            "missing where the sample has no packet of a total",
+        ),
         # which of two totals is missing depends on the sample
         (
             TOTAL + OTHERS + "SELECT A.tb FROM total A LEFT JOIN others B ON A.tb = B.tb "
