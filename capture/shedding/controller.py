@@ -5,8 +5,8 @@ reads a clock or a ring.
 
 ::
 
-    overloaded    a ring is more than half full, or the kernel dropped packets: the rate is halved,
-                  again every 100 ms unless the fullest ring empties
+    overloaded    the kernel drops packets, or a ring is more than half full, and after 50 ms it
+                  has not begun to empty: the rate is halved, again every 100 ms until it empties
     job lags      the stream log is more than half full: the rate is halved, once an epoch, because
                   it takes an epoch until the log shows an effect
     calm          neither, for three epochs, and time to spare: the rate rises by a quarter as each
@@ -25,6 +25,12 @@ from enum import StrEnum
 
 MOST_OCCUPANCY = 0.5
 """Part of a ring that may be in use; more is an overload."""
+
+CHECK_INTERVAL_NS = 50_000_000
+"""Time after which a ring that is too full, or has overflowed, is looked at again.
+
+This need not be an overload: a thread that stood still for a moment catches up by itself, and a
+lower rate would not have helped. It takes some blocks of the ring to see that it does."""
 
 MOST_LOG_FILL = 0.5
 """Part of the log's budget that may be in use before the job counts as too slow."""
@@ -84,6 +90,8 @@ class RateState:
         reason: why it fell last; NONE once it is 1 again.
         fell_ns: when it fell last; None if it never did.
         changed_ns: when it fell or rose last; None if it never did.
+        checked: when the ring was last looked at since it is too full or overflows, and how full it
+            was; None if neither.
         signals: the last signals.
         epoch: number of the last epoch seen; None before the first.
         is_calm: whether nothing but calm was seen in that epoch.
@@ -94,6 +102,7 @@ class RateState:
     reason: LoadReason = LoadReason.NONE
     fell_ns: int | None = None
     changed_ns: int | None = None
+    checked: tuple[int, float] | None = None
     signals: LoadSignals = LoadSignals()
     epoch: int | None = None
     is_calm: bool = False
@@ -123,6 +132,7 @@ def next_rate(
         # An epoch that was not seen from its beginning does not count.
         is_calm=is_calm and (begins or state.is_calm),
         calm_epochs=(calm_epochs if begins else state.calm_epochs) if is_calm else 0,
+        checked=_checked(state, signals, now_ns, reason),
     )
     if reason is LoadReason.NONE:
         if not begins or seen.calm_epochs < CALM_EPOCHS or seen.rate >= 1:
@@ -155,12 +165,26 @@ def _overload(state: RateState, signals: LoadSignals) -> LoadReason:
 
 def _is_ring_due(state: RateState, signals: LoadSignals, now_ns: int) -> bool:
     """Return whether the rate falls now, for a ring that is too full or has overflowed."""
-    if state.fell_ns is None:
-        return True
-    if not _has_passed(FALL_INTERVAL_NS, state.fell_ns, now_ns):
+    if not signals.is_measured or not _has_passed(FALL_INTERVAL_NS, state.fell_ns, now_ns):
         return False
+    if state.checked is None:
+        return False
+    checked_ns, occupancy = state.checked
     # A ring that empties needs only time.
-    return signals.is_measured and signals.occupancy >= state.signals.occupancy
+    return now_ns - checked_ns >= CHECK_INTERVAL_NS and signals.occupancy >= occupancy
+
+
+def _checked(
+    state: RateState, signals: LoadSignals, now_ns: int, reason: LoadReason
+) -> tuple[int, float] | None:
+    """Return when the ring was looked at, and how full it was, for ``RateState.checked``."""
+    if not signals.is_measured:
+        return state.checked
+    if reason not in (LoadReason.RING, LoadReason.DROPS):
+        return None
+    if state.checked is None or now_ns - state.checked[0] >= CHECK_INTERVAL_NS:
+        return now_ns, signals.occupancy
+    return state.checked
 
 
 def _has_passed(interval_ns: int, since_ns: int | None, now_ns: int) -> bool:

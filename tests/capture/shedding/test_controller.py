@@ -31,27 +31,55 @@ def follow(
     return state
 
 
-def test_a_full_ring_halves_the_rate_at_once() -> None:
-    state = follow(RateState(), (FULL, 0, 1))
+FALLEN = follow(RateState(), (FULL, -50, 0), (FULL, 0, 0))
+"""After a fall at time 0, in epoch 0."""
+
+
+def test_a_ring_that_stays_full_for_50_ms_halves_the_rate() -> None:
+    assert follow(RateState(), (FULL, 0, 1), (FULL, 20, 1), (FULL, 49, 1)).rate == 1.0
+    state = follow(RateState(), (FULL, 0, 1), (FULL, 20, 1), (FULL, 50, 1))
     assert (state.rate, state.reason) == (0.5, LoadReason.RING)
 
 
 def test_it_is_halved_again_only_after_100_ms() -> None:
-    assert follow(RateState(), (FULL, 0, 1), (FULL, 99, 1)).rate == 0.5
-    assert follow(RateState(), (FULL, 0, 1), (FULL, 100, 1)).rate == 0.25
+    assert FALLEN.rate == 0.5
+    assert follow(FALLEN, (FULL, 99, 1)).rate == 0.5
+    assert follow(FALLEN, (FULL, 100, 1)).rate == 0.25
 
 
 def test_a_ring_that_empties_is_given_time() -> None:
     emptier = replace(FULL, occupancy=0.7)
-    assert follow(RateState(), (FULL, 0, 1), (emptier, 100, 1)).rate == 0.5
-    assert follow(RateState(), (FULL, 0, 1), (emptier, 100, 1), (emptier, 101, 1)).rate == 0.25
+    assert follow(FALLEN, (emptier, 100, 1)).rate == 0.5
+    assert follow(FALLEN, (emptier, 100, 1), (emptier, 149, 1)).rate == 0.5
+    assert follow(FALLEN, (emptier, 100, 1), (emptier, 150, 1)).rate == 0.25
 
 
-def test_drops_halve_it_though_the_ring_is_empty_again() -> None:
-    dropped = replace(CALM, dropped_packets=3)
-    state = follow(RateState(), (CALM, 0, 1), (dropped, 10, 1))
+def test_a_ring_that_empties_a_block_at_a_time_is_given_time() -> None:
+    """Two of three reports find it as full as the report before."""
+    emptying = [(replace(FULL, occupancy=0.9 - n // 3 * 0.06), 20 * n, 1) for n in range(1, 20)]
+    assert follow(FALLEN, *emptying).rate == 0.5
+
+
+def test_a_thread_that_stood_still_for_a_moment_does_not_lower_it() -> None:
+    """All 5 s a ring overflows, because its thread stood still, and empties at once."""
+    state, dropped = RateState(rate=0.5), 0
+    for turn in range(3000):
+        since_stall = turn % 250
+        dropped += 100 if since_stall == 0 else 0
+        occupancy = max(0.0, 1.0 - since_stall * 0.25)
+        signals = LoadSignals(occupancy, dropped_packets=dropped, busy=0.3)
+        state = next_rate(state, signals, turn * 20 * MS, turn // 50, 0.01)
+        assert state.rate >= 0.5, turn
+    assert state.rate > 0.5, "it rises between the stalls"
+
+
+def test_drops_that_go_on_halve_it_though_the_ring_is_empty() -> None:
+    """As a source reports them that cannot say how full its buffer is."""
+    turns = [(replace(CALM, dropped_packets=3 * n), 20 * n, 1) for n in range(1, 6)]
+    state = follow(RateState(), (CALM, 0, 1), *turns)
     assert (state.rate, state.reason) == (0.5, LoadReason.DROPS)
-    assert follow(state, (dropped, 500, 1)).rate == 0.5, "earlier drops do not count again"
+    last = turns[-1][0]
+    assert follow(state, (last, 500, 1), (last, 600, 1)).rate == 0.5, "each drop counts once"
 
 
 def test_a_log_that_fills_halves_it_once_an_epoch() -> None:
@@ -73,7 +101,7 @@ def test_a_least_rate_above_the_rate_does_not_lift_it_under_load() -> None:
 
 
 def test_the_rate_rises_by_a_quarter_after_three_calm_epochs() -> None:
-    state = follow(RateState(), (FULL, 0, 0))
+    state = FALLEN
     rates = []
     for epoch in range(1, 9):
         state = follow(state, (CALM, 1000 * epoch, epoch), (CALM, 1000 * epoch + 500, epoch))
@@ -90,20 +118,19 @@ def test_short_epochs_do_not_speed_up_what_needs_time() -> None:
     lags = replace(CALM, log_fill=0.6)
     assert follow(RateState(), *((lags, 10 * n, n) for n in range(51))).rate == 0.5
     assert follow(RateState(), *((lags, 10 * n, n) for n in range(52))).rate == 0.25
-    fallen = follow(RateState(), (FULL, 0, 0))
-    assert follow(fallen, *((CALM, 10 * n, n) for n in range(1, 50))).rate == 0.5
-    assert follow(fallen, *((CALM, 10 * n, n) for n in range(1, 100))).rate == 0.625
+    assert follow(FALLEN, *((CALM, 10 * n, n) for n in range(1, 50))).rate == 0.5
+    assert follow(FALLEN, *((CALM, 10 * n, n) for n in range(1, 100))).rate == 0.625
 
 
 def test_an_old_measurement_of_a_full_ring_does_not_halve_it_again() -> None:
     old = replace(FULL, is_measured=False)
-    state = follow(RateState(), (FULL, 0, 1), (old, 150, 1), (old, 900, 1))
+    state = follow(FALLEN, (old, 150, 1), (old, 900, 1))
     assert state.rate == 0.5
     assert follow(state, (FULL, 901, 1)).rate == 0.25
 
 
 def test_it_does_not_rise_between_borders() -> None:
-    state = follow(RateState(), (FULL, 0, 0), *((CALM, 1000 * n, n) for n in range(1, 5)))
+    state = follow(FALLEN, *((CALM, 1000 * n, n) for n in range(1, 5)))
     assert state.rate == 0.625
     assert follow(state, *((CALM, 4000 + n, 4) for n in range(1, 500))).rate == 0.625
 

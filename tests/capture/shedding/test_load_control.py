@@ -30,21 +30,27 @@ def report(made: LoadControl, interface: str, load: InterfaceLoad, at_ms: int) -
     return made.thresholds()
 
 
+def overload(made: LoadControl, interface: str, at_ms: int) -> list[int]:
+    """The thresholds after a ring was full for the 50 ms before."""
+    report(made, interface, FULL, at_ms - 50)
+    return report(made, interface, FULL, at_ms)
+
+
 def rates(made: LoadControl) -> list[float]:
     return [state.rate for state in made.states]
 
 
 def test_a_component_follows_its_own_interfaces_alone() -> None:
     made = control({"east": ("a",), "west": ("b",)}, ("a",), ("b",))
-    assert report(made, "west", FULL, 0) == [FULL_THRESHOLD, HALF]
-    assert report(made, "east", FULL, 10) == [HALF, HALF]
+    assert overload(made, "west", 50) == [FULL_THRESHOLD, HALF]
+    assert overload(made, "east", 140) == [HALF, HALF]
 
 
 def test_a_component_with_leaves_on_two_interfaces_follows_both() -> None:
     made = control({"east": ("a",), "west": ("b",)}, ("a", "b"))
     report(made, "east", CALM, 0)
-    assert report(made, "west", FULL, 10) == [HALF]
-    assert report(made, "east", FULL, 150) == [threshold_of(0.25)]
+    assert overload(made, "west", 60) == [HALF]
+    assert overload(made, "east", 200) == [threshold_of(0.25)]
 
 
 def test_an_interface_without_leaves_that_follow_has_no_thresholds() -> None:
@@ -55,7 +61,7 @@ def test_an_interface_without_leaves_that_follow_has_no_thresholds() -> None:
 
 def test_the_report_of_another_interface_does_not_repeat_an_old_measurement() -> None:
     made = control({"east": ("a",), "west": ("a",)}, ("a",))
-    report(made, "east", FULL, 0)
+    overload(made, "east", 50)
     for at_ms in (100, 200, 300):
         report(made, "west", CALM, at_ms)
     assert rates(made) == [0.5], "east may have emptied since"
@@ -65,7 +71,7 @@ def test_the_report_of_another_interface_does_not_repeat_an_old_measurement() ->
 
 def test_an_interface_that_has_ended_does_not_hold_the_rate_down() -> None:
     made = control({"east": ("a",), "west": ("a",)}, ("a",))
-    report(made, "east", FULL, 0)
+    overload(made, "east", 50)
     for at_ms in range(100, 2000, 100):
         report(made, "west", CALM, at_ms)
     assert rates(made) == [0.5], "calm in the west alone is not calm"
@@ -77,18 +83,22 @@ def test_an_interface_that_has_ended_does_not_hold_the_rate_down() -> None:
 
 def test_drops_of_an_interface_that_has_ended_do_not_count_again() -> None:
     made = control({"east": ("a",), "west": ("a",)}, ("a",))
-    report(made, "east", InterfaceLoad(0.0, 50, (0,)), 0)
-    made.forget("east")
-    report(made, "west", CALM, 500)
+    for at_ms in (0, 20, 40, 60):
+        report(made, "east", InterfaceLoad(0.0, 50 + at_ms, (0,)), at_ms)
     assert rates(made) == [0.5]
-    report(made, "west", InterfaceLoad(0.0, 1, (0,)), 1000)
-    assert rates(made) == [0.25], "one packet more"
+    made.forget("east")
+    for at_ms in range(500, 700, 20):
+        report(made, "west", CALM, at_ms)
+    assert rates(made) == [0.5]
+    for number, at_ms in enumerate((700, 720, 740, 760)):
+        report(made, "west", InterfaceLoad(0.0, number + 1, (0,)), at_ms)
+    assert rates(made) == [0.25], "drops of another interface do count"
 
 
 @pytest.mark.parametrize(("share", "risen"), [(0.2, True), (1.0, False)])
 def test_the_busiest_of_its_threads_hinders_a_rise(share: float, *, risen: bool) -> None:
     made = control({"east": ("a",)}, ("a",))
-    report(made, "east", FULL, 0)
+    overload(made, "east", 50)
     for at_ms in range(100, 8000, 100):
         report(made, "east", InterfaceLoad(0.1, 0, (int(share * at_ms * MS), 0, 0, 0)), at_ms)
     assert rates(made) == ([1.0] if risen else [0.5])
@@ -97,7 +107,7 @@ def test_the_busiest_of_its_threads_hinders_a_rise(share: float, *, risen: bool)
 def test_a_thread_that_works_in_bursts_is_as_busy_as_on_average() -> None:
     """Half of the time in bursts of 100 ms, with reports in the middle and at the end of each."""
     made = control({"east": ("a",)}, ("a",))
-    report(made, "east", FULL, 0)
+    overload(made, "east", 50)
     for at_ms in range(50, 9000, 50):
         worked_ms = at_ms // 200 * 100 + min(at_ms % 200, 100)
         report(made, "east", InterfaceLoad(0.1, 0, (worked_ms * MS,)), at_ms)
