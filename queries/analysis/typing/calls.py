@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 _INT, _FLOAT, _STRING, _IP = GsqlType.INT, GsqlType.FLOAT, GsqlType.STRING, GsqlType.IP
 
 
+_WHERE_FUNCTIONS_ARE = (
+    "`gscope schema --functions` lists the functions; --udf FILE adds those of a Python file"
+)
+
+
 def scalar_builder(node: nodes.FunctionCall) -> Builder:
     """Return what builds the call of a scalar function or predicate from its arguments.
 
@@ -59,7 +64,7 @@ def scalar_builder(node: nodes.FunctionCall) -> Builder:
         raise TypeMismatchError(message, position=node.position)
     message = f"unknown function {node.name}"
     known = (*BUILDERS, *AGGREGATES, *RUNNING, *STATEFUL)
-    remedy = instead_of(node) or did_you_mean(node.name, known)
+    remedy = instead_of(node) or did_you_mean(node.name, known) or _WHERE_FUNCTIONS_ARE
     raise ResolveError(message, position=node.position, remedy=remedy)
 
 
