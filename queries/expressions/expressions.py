@@ -72,6 +72,25 @@ class NamedExpression:
     expression: Expression
 
 
+@dataclass(frozen=True, slots=True)
+class NamedCall:
+    """A call that is not an expression, such as one of an aggregate, and its column.
+
+    Attributes:
+        name: the column that holds the result.
+        function: what is called.
+        arguments: the arguments, constants among them.
+        type: the type of the result.
+        is_nullable: whether the result may be NULL.
+    """
+
+    name: str
+    function: str
+    arguments: tuple[Expression, ...]
+    type: GsqlType
+    is_nullable: bool
+
+
 def walk(expression: Expression) -> Iterator[Expression]:
     """Yield the expression and all its parts, outermost first."""
     yield expression

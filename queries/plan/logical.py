@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.queries.expressions.expressions import NamedCall
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.expressions.schema import Schema
-    from gscope.queries.expressions.types import GsqlType
     from gscope.queries.plan.row_order import Order
     from gscope.queries.plan.sampling import SamplingHint
     from gscope.queries.plan.windows.window import Window
@@ -66,14 +66,8 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateCall:
+class AggregateCall(NamedCall):
     """One aggregate of a grouping; ``function`` names its entry in ``catalog/aggregates.py``."""
-
-    name: str
-    function: str
-    arguments: tuple[Expression, ...]
-    type: GsqlType
-    is_nullable: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gscope.queries.expressions.expressions import Column
+from gscope.queries.expressions.expressions import Column, NamedCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,14 +29,8 @@ DEFAULT_MAX_GROUPS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class StatefulCall:
+class StatefulCall(NamedCall):
     """One call of a stateful function, and the column that holds its result."""
-
-    name: str
-    function: str
-    arguments: tuple[Expression, ...]
-    type: GsqlType
-    is_nullable: bool
 
 
 @dataclass(frozen=True, slots=True)
