@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gscope.errors import UnsupportedError
 from gscope.queries.analysis.analyze import analyze
+from gscope.queries.analysis.sampling.intervals import with_sample_columns
+from gscope.queries.analysis.sampling.query_sets import QuerySetSampling
 from gscope.queries.analysis.sampling.sampled import sampled
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.hidden_order import with_order
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
     from gscope.queries.plan.logical import LogicalPlan
     from gscope.queries.plan.program import Program
     from gscope.queries.plan.sampling_report import SamplingReport
+
+
+_MOST_SCHEMES = 4
+"""How often a query set is compiled until its columns that describe a sample fit its schemes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,29 @@ def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Comp
 
 
 def _compiled(plan: LogicalPlan, results: tuple[str, ...], context: CompileContext) -> Compiled:
+    """Return the compiled plan; its columns that describe a sample follow from the schemes found.
+
+    Aggregates that such columns add change which LFTAs are shared, and so the schemes.
+    """
+    made = _compiled_as_is(plan, results, context)
+    if not any(query.sample_columns for query in plan.queries):
+        return made
+    for _ in range(_MOST_SCHEMES):
+        decided = with_sample_columns(plan, QuerySetSampling.of(plan, made.shared))
+        if decided == plan:
+            return made
+        plan = decided
+        made = _compiled_as_is(plan, results, context)
+    column = next(query.sample_columns[0] for query in plan.queries if query.sample_columns)
+    message = f"{column.name} cannot be computed: it changes how its packets are sampled"
+    remedy = "choose the sample with SAMPLE BY, or leave the column out"
+    error = UnsupportedError(message, position=column.position, remedy=remedy)
+    raise error.located(column.text, column.source)
+
+
+def _compiled_as_is(
+    plan: LogicalPlan, results: tuple[str, ...], context: CompileContext
+) -> Compiled:
     stages = [("plan", plan), *optimize(plan)]
     program = split(
         stages[-1][1],

@@ -211,12 +211,32 @@ def _is_less(a: Array, b: Array) -> Array:
 
 
 def _scaled(a: Array, factor: Array) -> Array:
-    scaled = np.floor(a * factor + 0.5)
+    return _bounded(np.floor(a * factor + 0.5))
+
+
+def _bounded(scaled: Array) -> Array:
+    """Return whole FLOATs as INT, at most an end of 64 bits; NaN gives 0."""
     # A double that 64 bits cannot hold has no defined conversion in numpy.
     made = np.where(np.abs(scaled) < _LIMIT, scaled, 0.0).astype(np.int64)
     made[scaled >= _LIMIT] = MAX_INT
     made[scaled <= -_LIMIT] = MIN_INT
     return made
+
+
+def _margin(squared: Array) -> Array:
+    """Return the half widths of intervals, 0 where the square is not positive."""
+    return np.sqrt(np.where(squared > 0, squared, 0.0))
+
+
+def _low_end(arguments: Sequence[Vector]) -> Vector:
+    """Return the low ends of intervals, at least the third argument where it is not NULL."""
+    value, squared, least = arguments
+    low: Array = value.values.astype(np.float64) - _margin(squared.values)
+    if value.values.dtype == np.int64:
+        low = _bounded(np.floor(low))
+    low = np.where(least.valid & (low < least.values), least.values, low)
+    low = np.where(squared.values > 0, low, value.values)
+    return Vector(low, value.valid & squared.valid)
 
 
 _STRICT: dict[str, Callable[..., Array | Vector]] = {
@@ -257,6 +277,11 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "ts_sub": np.subtract,
     "ts_diff": lambda a, b: (a - b).astype(np.float64) / 1e6,
     "non_temporal": lambda a: a,
+    "sample_groups": lambda groups: groups,
+    "estimate_high_int": lambda a, squared: np.where(
+        squared > 0, _bounded(np.ceil(a.astype(np.float64) + _margin(squared))), a
+    ),
+    "estimate_high_float": lambda a, squared: np.where(squared > 0, a + _margin(squared), a),
 }
 """Functions on values of fixed size whose result is NULL where an argument is."""
 
@@ -301,6 +326,8 @@ _LENIENT: dict[str, Callable[[Sequence[Vector]], Vector]] = {
     "case": _case,
     "coalesce": _coalesce,
     "is_null": lambda arguments: never_null(~arguments[0].valid),
+    "estimate_low_int": _low_end,
+    "estimate_low_float": _low_end,
 }
 """Functions that treat NULL themselves."""
 

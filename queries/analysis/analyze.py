@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, TemporalError
@@ -122,6 +123,10 @@ def _plan(
         order=rows.order,
         warnings=warnings,
         sampling=sampling_hint(entry.owner, body, rows.sample_by, entry.file),
+        sample_columns=tuple(
+            replace(each, source=entry.file.source, text=entry.file.text)
+            for each in rows.sample_columns
+        ),
     )
 
 

@@ -25,6 +25,7 @@ from gscope.queries.analysis.groups.sampling import SamplingClauses, computed
 from gscope.queries.analysis.groups.sampling_body import check_clauses, is_sampling, plain_where
 from gscope.queries.analysis.joins.join import join_inputs
 from gscope.queries.analysis.names.column_names import default_name, unique_names
+from gscope.queries.analysis.names.sample_columns import SampleColumns
 from gscope.queries.analysis.order_by import (
     OrderedColumns,
     limit_of,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, PacketField
     from gscope.queries.expressions.types import Ordering
     from gscope.queries.plan.row_order import Order
+    from gscope.queries.plan.sample_columns import SampleColumn
     from gscope.queries.plan.sampling import HintTerm
     from gscope.queries.plan.sampling_operator import SampleGroupBy
 
@@ -84,11 +86,13 @@ class SelectedRows:
         node: the tree of its operators.
         order: the order of its rows, and how many are kept; see ``LogicalQuery``.
         sample_by: the terms of SAMPLE BY.
+        sample_columns: the columns that describe a sample.
     """
 
     node: Node
     order: Order | None
     sample_by: tuple[HintTerm, ...] = ()
+    sample_columns: tuple[SampleColumn, ...] = ()
 
 
 def build_select(
@@ -195,15 +199,19 @@ class _Select:
             remedy = "write WHERE, or add GROUP BY"
             raise TypeMismatchError(message, position=body.having.position, remedy=remedy)
         typer = Typer.over(self.source, self.substitutes, refuse_aggregate)
-        columns = self._outputs(typer)
+        of_sample = SampleColumns(body, self.source)
+        columns = self._outputs(of_sample.typer(typer))
+        sample_columns = tuple(of_sample.found)
         if body.distinct:
-            return self._distinct(node, columns, self.source.ordering, typer)
+            rows = self._distinct(node, columns, self.source.ordering, typer)
+            return replace(rows, sample_columns=sample_columns)
         typer = replace(typer, aggregate=order_by.refuse_aggregate)
         ordered = order_columns(body, columns, typer)
         columns, order = order_of_selection(
             ordered, self._limit(), self.source.ordering, is_unbounded=self.is_unbounded
         )
-        return SelectedRows(project(node, columns, self.source.ordering), order)
+        rows = SelectedRows(project(node, columns, self.source.ordering), order)
+        return replace(rows, sample_columns=sample_columns)
 
     def _sampled(self) -> SelectedRows:
         """Return the rows of a query with the sampling operator."""
@@ -251,7 +259,9 @@ class _Select:
             window=self.window,
         )
         typer = grouping.typer()
-        columns = self._outputs(typer)
+        of_sample = SampleColumns(body, self.source)
+        columns = self._outputs(of_sample.typer(typer))
+        typer = of_sample.typer_of_conditions(typer)
         having = None if body.having is None else typer.condition(body.having, "in HAVING")
         closing = None
         if body.closing_when is not None:
@@ -273,7 +283,7 @@ class _Select:
                 rows = self._distinct(above, columns, ordering, typer)
         else:
             rows = self._ordered_groups(above, group, ordered, grouping.terms)
-        return replace(rows, sample_by=sample_by)
+        return replace(rows, sample_by=sample_by, sample_columns=tuple(of_sample.found))
 
     def _ordered_groups(
         self,

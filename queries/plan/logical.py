@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.row_order import Order
+    from gscope.queries.plan.sample_columns import SampleColumn
     from gscope.queries.plan.sampling import SamplingHint
     from gscope.queries.plan.windows.window import Window
 
@@ -270,6 +271,7 @@ class LogicalQuery:
             this one sees the others.
         warnings: reports on parts of it that can do nothing.
         sampling: what it says about its sampling; None if it says nothing.
+        sample_columns: its columns that describe a sample.
     """
 
     name: str
@@ -281,6 +283,7 @@ class LogicalQuery:
     order: Order | None = None
     warnings: tuple[str, ...] = ()
     sampling: SamplingHint | None = None
+    sample_columns: tuple[SampleColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

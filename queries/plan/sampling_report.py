@@ -37,6 +37,7 @@ class QueryReport:
         reason: the node and the rule that decided it.
         compatible: the terms of its compatible set, as text; () if it has none.
         columns: what each column is, by name.
+        of_sample: what each of its columns that describe estimates is computed from, by name.
     """
 
     query: str
@@ -44,6 +45,7 @@ class QueryReport:
     reason: str
     compatible: tuple[str, ...]
     columns: tuple[tuple[str, Standing], ...]
+    of_sample: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ a setting of the run. The HFTA job binds it before it evaluates anything::
     SELECT tb, count(*) … HAVING count(*) > 5      at the rate 0.1
     →  scaled_int(count, 10.0) AS cnt … HAVING scaled_int(count, 10.0) > 5
 
+Of the columns that describe a sample only the estimate is scaled: everything else in them is of the
+packets that were kept (``plan/sample_columns.py``).
+
 Keys and the aggregates of other nodes stay as they are: a sum of scaled counts is scaled already.
 """
 
@@ -18,6 +21,7 @@ from gscope.queries.expressions.expressions import Call, Column, Expression, Lit
 from gscope.queries.expressions.schema import Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import AggregationNode, RunningNode
+from gscope.queries.plan.sample_columns import OF_SAMPLE
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.window_node import WindowNode
 
@@ -63,6 +67,20 @@ def mapped(value: Any, change: Callable[[Expression], Expression]) -> Any:
     return replace(value, **changed) if changed else value
 
 
+def readers_of_intervals(program: Program) -> tuple[str, ...]:
+    """Return the nodes whose rows contain intervals of estimates, or numbers of sampled groups."""
+    found = []
+
+    def note(part: Expression) -> Expression:
+        if isinstance(part, Call) and part.function in OF_SAMPLE:
+            found.append(node.query)
+        return part
+
+    for node in program.nodes:
+        mapped(node, note)
+    return tuple(dict.fromkeys(found))
+
+
 def _with_rate(node: HftaNode, scaled: frozenset[str], rate: float) -> HftaNode:
     def known(part: Expression) -> Expression:
         is_rate = isinstance(part, Call) and part.function == "sample_rate"
@@ -77,14 +95,19 @@ def _scaled(node: HftaNode, names: frozenset[str], rate: float) -> HftaNode:
     assert isinstance(node, AggregatingNode), node
 
     def change(part: Expression) -> Expression:
-        if isinstance(part, Column) and part.name in names:
-            return _multiplied(part, 1 / rate)
+        match part:
+            case Column(name) if name in names:
+                return _multiplied(part, 1 / rate)
+            case Call("sample_groups"):
+                return part
+            case Call(function, (value, *of_sample)) if function in OF_SAMPLE:
+                return replace(part, arguments=(change(value), *of_sample))
+            case Call(arguments=arguments):
+                return replace(part, arguments=tuple(map(change, arguments)))
         return part
 
-    columns = tuple(
-        replace(each, expression=map_expression(each.expression, change)) for each in node.columns
-    )
-    having = None if node.having is None else map_expression(node.having, change)
+    columns = tuple(replace(each, expression=change(each.expression)) for each in node.columns)
+    having = None if node.having is None else change(node.having)
     return replace(node, columns=columns, having=having)
 
 

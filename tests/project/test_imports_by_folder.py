@@ -67,8 +67,9 @@ queries/analysis/groups: queries queries/gsql queries/expressions queries/catalo
 queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
     queries/analysis/groups
-queries/analysis/sampling: queries/gsql queries/expressions queries/catalog
-    queries/catalog/aggregates.py queries/catalog/ordering queries/plan queries/plan/split
+queries/analysis/sampling: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
+    queries/catalog/aggregates.py queries/catalog/ordering queries/plan queries/plan/windows
+    queries/plan/split
 queries/analysis: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/plan queries/plan/rules queries/plan/windows queries/analysis/typing
     queries/analysis/names queries/analysis/windows queries/analysis/groups queries/analysis/joins

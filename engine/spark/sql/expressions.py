@@ -39,6 +39,9 @@ SPARK_TYPES: dict[GsqlType, str] = {
 _V4_PREFIX = "X'00000000000000000000FFFF'"
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
+_NO_MARGIN = "nanvl({1}, 0.0D) <= 0.0D"
+_BELOW = "(cast({0} AS DOUBLE) - sqrt({1}))"
+
 _TEMPLATES: dict[str, str] = {
     "add_int": "({0} + {1})",
     "sub_int": "({0} - {1})",
@@ -77,6 +80,11 @@ _TEMPLATES: dict[str, str] = {
     "THEN cast({0} AS BIGINT) END",
     "scaled_int": "floor(cast({0} AS DOUBLE) * {1} + 0.5D)",
     "sample_rate": "1.0D",
+    "sample_groups": "{0}",
+    "estimate_low_int": f"if({_NO_MARGIN}, {{0}}, if(floor({_BELOW}) < {{2}}, {{2}}, floor({_BELOW})))",
+    "estimate_high_int": f"if({_NO_MARGIN}, {{0}}, ceil(cast({{0}} AS DOUBLE) + sqrt({{1}})))",
+    "estimate_low_float": f"if({_NO_MARGIN}, {{0}}, if({_BELOW} < {{2}}, {{2}}, {_BELOW}))",
+    "estimate_high_float": f"if({_NO_MARGIN}, {{0}}, {{0}} + sqrt({{1}}))",
     "bool_to_int": "cast({0} AS BIGINT)",
     "int_to_bool": "({0} <> 0L)",
     "bool_to_string": "cast({0} AS STRING)",

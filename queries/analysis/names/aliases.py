@@ -32,6 +32,7 @@ from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.gsql.limits import MAX_PARTS, check_limits
 from gscope.queries.gsql.node import substitute, walk
+from gscope.queries.plan.sample_columns import SAMPLE_GROUPS, estimated_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -149,7 +150,9 @@ class _OwnNames:
                 message = "GROUP BY ALL cannot group by *"
                 remedy = "name the columns in SELECT"
                 raise TypeMismatchError(message, position=output.position, remedy=remedy)
-            is_constant = isinstance(output.expression, nodes.LiteralSyntax)
+            is_constant = isinstance(output.expression, nodes.LiteralSyntax) or self._is_number(
+                output.expression
+            )
             if not is_constant and self._aggregate_in(output.expression) is None:
                 found.append(self._of_output(output, None))
         if not found and not any(any(find_aggregates(one)) for one in self.body.outputs):
@@ -157,6 +160,13 @@ class _OwnNames:
             remedy = "select a column, or an aggregate such as count(*)"
             raise TypeMismatchError(message, position=written.position, remedy=remedy)
         return tuple(found)
+
+    def _is_number(self, expression: nodes.Expression) -> bool:
+        """Return whether an item is the number of sampled groups of a row."""
+        match expression:
+            case nodes.Name((text,)) if text.lower() == SAMPLE_GROUPS:
+                return self._column(text) is None and text not in self.aliases
+        return False
 
     def _term(self, term: nodes.GroupTerm) -> nodes.GroupTerm:
         literal = term.expression
@@ -325,6 +335,7 @@ class _OwnNames:
                 return call
             names = {n.parts[0] for n in walk(part) if isinstance(n, nodes.Name)} - met
             met |= names
+            names |= {estimated[0] for n in names if (estimated := estimated_name(n))}
             waiting += [
                 self.aliases[n] for n in names if n in self.aliases if not self._is_column(n)
             ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.sample_columns import OF_SAMPLE, SAMPLE_GROUPS
 from gscope.queries.plan.sampling import Standing
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ def standing_of(expression: Expression, column: Callable[[Column], Standing]) ->
         return column(expression)
     if not isinstance(expression, Call):
         return Standing.WHOLE
+    if expression.function == SAMPLE_GROUPS:
+        return Standing.WHOLE  # but see ``Judge``
+    if expression.function in OF_SAMPLE:
+        of_value = standing_of(expression.arguments[0], column)
+        return Standing.ESTIMATED if of_value is Standing.SCALED else of_value
     parts = [standing_of(argument, column) for argument in expression.arguments]
     if None in parts:
         return None

@@ -68,6 +68,11 @@ def component_report(
                     reason=_reason_of_rows(judge, each),
                     compatible=_compatible(found, each),
                     columns=columns,
+                    of_sample=tuple(
+                        (column.name, column.basis)
+                        for column in each.query.sample_columns
+                        if column.basis
+                    ),
                 )
     min_rate = max(placed.wishes.min_rate for placed, _ in judged)
     return ComponentReport(leaves, tuple(queries.values()), min_rate)

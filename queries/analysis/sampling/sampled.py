@@ -13,14 +13,12 @@ from gscope.queries.analysis.sampling.program_trees import (
 )
 from gscope.queries.analysis.sampling.query_sets import PlacedTree, QuerySetSampling
 from gscope.queries.analysis.sampling.report import component_report, unsampled_report
-from gscope.queries.analysis.sampling.standings import Rows
 from gscope.queries.plan.logical import GroupBy, RunningGroupBy, WindowGroupBy
 from gscope.queries.plan.sampling import (
     LeafSampling,
     NodeSampling,
     SamplingComponent,
     SamplingMethod,
-    Standing,
 )
 from gscope.queries.plan.sampling_report import SamplingReport
 
@@ -117,11 +115,11 @@ def _nodes(
             own = judge.outcomes[group]
             above = outputs.get(group.query.name, own)
             columns = {c: s for c, s in above.columns.items() if c in program.schema(name)}
-            found[name] = NodeSampling(name, _is_whole(own), own.scaled, tuple(columns.items()))
+            found[name] = NodeSampling(name, own.is_exact, own.scaled, tuple(columns.items()))
         for name, outcome in outputs.items():
             if name not in found and any(node.query == name for node in program.nodes):
                 found[name] = NodeSampling(
-                    name, _is_whole(outcome), (), tuple(outcome.columns.items())
+                    name, outcome.is_exact, (), tuple(outcome.columns.items())
                 )
     return tuple(found[node.query] for node in program.nodes if node.query in found)
 
@@ -130,7 +128,3 @@ def _outputs(placed: PlacedTree, judge: Judge) -> Mapping[str, Outcome]:
     """Return what sampling makes of each query of a tree."""
     assert placed.tree is not None
     return {each.query.name: judge.outcomes[each] for each in placed.tree.walk() if each.is_root}
-
-
-def _is_whole(outcome: Outcome) -> bool:
-    return outcome.rows is Rows.SAMPLE and set(outcome.columns.values()) <= {Standing.WHOLE}

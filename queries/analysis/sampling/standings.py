@@ -45,6 +45,7 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
+from gscope.queries.plan.sample_columns import HIDDEN_AGGREGATE, SAMPLE_GROUPS, describes_sample
 from gscope.queries.plan.sampling import SamplingMethod, Standing
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.show_expressions import show
@@ -108,6 +109,11 @@ class Outcome:
     is_whole: bool
     columns: Mapping[str, Standing]
     scaled: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its rows are rows of the full answer in all columns."""
+        return self.rows is Rows.SAMPLE and set(self.columns.values()) <= {Standing.WHOLE}
 
 
 class Judge:
@@ -194,6 +200,9 @@ class Judge:
         if standing is None:
             self._breach(tree, ESTIMATED)
             return Standing.ESTIMATED
+        counts_groups = describes_sample(expression, frozenset({SAMPLE_GROUPS}))
+        if counts_groups and not all(self.outcomes[each].is_exact for each in tree.inputs):
+            return Standing.ESTIMATED
         return standing
 
     def _is_exact(self, expression: Expression, tree: TreeNode) -> bool:
@@ -230,6 +239,9 @@ class Judge:
             for each in tree.inputs[0].walk()
         )
         for call in node.aggregates:
+            if call.name.startswith(HIDDEN_AGGREGATE):
+                columns[call.name] = Standing.ESTIMATED
+                continue
             if is_beside_totals:
                 self._breach(tree, TOTALS, _shown(call))
                 standing, is_scaled = Standing.ESTIMATED, False

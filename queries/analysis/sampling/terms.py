@@ -93,9 +93,7 @@ def term_of(values: Values) -> Term:
         if cut == WHOLE and (function in _INJECTIVE or _is_odd_factor(function, constants)):
             values = inner
             continue
-        made = _composed(
-            cut, function, constants, are_natural=all(map(_is_natural, inner.values()))
-        )
+        made = _composed(cut, function, constants, are_natural=all(map(is_natural, inner.values())))
         if made is None:
             break
         cut, values = made, inner
@@ -271,15 +269,15 @@ def _is_odd_factor(function: str, constants: tuple[int, ...]) -> bool:
     return function == "mul_int" and bool(constants[0] % 2)
 
 
-def _is_natural(expression: Expression) -> bool:
+def is_natural(expression: Expression) -> bool:
     """Return whether every value is 0 or more: fields of headers are unsigned."""
     match expression:
         case PacketField(type=GsqlType.INT):
             return True
         case Call("bit_and", arguments):
-            return any(map(_is_natural_literal, arguments)) or all(map(_is_natural, arguments))
+            return any(map(_is_natural_literal, arguments)) or all(map(is_natural, arguments))
         case Call(("idiv_int" | "floor_div" | "shr" | "mod_int"), (value, Literal() as by)):
-            return _is_natural(value) and _is_natural_literal(by)
+            return is_natural(value) and _is_natural_literal(by)
         case Call("ip_to_int" | "bool_to_int" | "length"):
             return True
     return False

@@ -28,6 +28,7 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.node import walk
 from gscope.queries.gsql.nodes import BinaryOperator
+from gscope.queries.plan.sample_columns import describes_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,6 +103,8 @@ class Typer:
         has_aggregate: returns whether a column in an expression is the result of an aggregate.
         sampled: returns what a superaggregate or a call of a stateful function stands for, given
             this typer; it raises outside the sampling operator.
+        of_sample: returns the column that describes a sample for which a name stands, if it has no
+            other meaning; None for other names.
     """
 
     name: Callable[[nodes.Name], Expression]
@@ -112,6 +115,7 @@ class Typer:
     rewrite: Callable[[Expression], Expression] = lambda expression: expression
     has_aggregate: Callable[[Expression], bool] = lambda _: False
     sampled: Callable[[nodes.FunctionCall, Typer], Expression] = _refuse_sampling
+    of_sample: Callable[[nodes.Name], Expression | None] = lambda _: None
 
     @classmethod
     def over(
@@ -189,9 +193,12 @@ class Typer:
         try:
             return self.name(node)
         except ResolveError:
-            if tuple(part.lower() for part in node.parts) != (SAMPLE_RATE,):
+            if tuple(part.lower() for part in node.parts) == (SAMPLE_RATE,):
+                return apply(SAMPLE_RATE)
+            column = self.of_sample(node)
+            if column is None:
                 raise
-            return apply(SAMPLE_RATE)
+            return column
 
     def condition(self, node: nodes.Expression, where: str) -> Expression:
         """Return a typed expression, which must be a condition."""
@@ -203,7 +210,9 @@ class Typer:
             one, other = (self.type(replace(node, left=name)) for name in pair)
             return apply(_OF_EITHER[node.operator], one, other)
         sides = self.type(node.left), self.type(node.right)
-        is_ratio = _has_aggregate(node.left) or self.has_aggregate(sides[0])
+        is_ratio = (
+            _has_aggregate(node.left) or self.has_aggregate(sides[0]) or describes_sample(sides[0])
+        )
         if node.operator is BinaryOperator.DIVIDE and is_ratio:
             return operators.ratio(*sides, node.position)
         return operators.binary(node.operator, *sides, node.position)

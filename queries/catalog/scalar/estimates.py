@@ -1,15 +1,24 @@
-"""Samples: what turns counts and sums into estimates, and the rate as a column.
+"""Samples: what turns counts and sums into estimates, and the columns that describe a sample.
 
-GSQL has no names for these functions; the column ``sample_rate`` is a call of one of them.
+GSQL has no names for these functions: the columns ``sample_rate``, ``sample_groups``, ``x_low`` and
+``x_high`` are calls of them.
 """
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, TypeAlias
 
 from gscope.queries.catalog.scalar.entry import FunctionEntry, Parameter
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gscope.queries.expressions.expressions import Expression, Value
+
+Ends: TypeAlias = tuple[FunctionEntry, FunctionEntry]
 
 
 def _scaled_int(value: int, factor: float) -> int:
@@ -23,6 +32,73 @@ def _scaled_int(value: int, factor: float) -> int:
     if not math.isfinite(scaled):
         return MAX_INT if scaled > 0 else MIN_INT
     return min(max(math.floor(scaled), MIN_INT), MAX_INT)
+
+
+def _margin(squared: float) -> float:
+    """Return the half width of an interval, 0 if the square is not positive."""
+    return math.sqrt(squared) if squared > 0 else 0.0
+
+
+def _low_int(value: int | None, squared: float | None, least: int | None) -> int | None:
+    if value is None or squared is None:
+        return None
+    if not squared > 0:
+        return value
+    low = _whole(math.floor, float(value) - _margin(squared))
+    return least if least is not None and low < least else low
+
+
+def _high_int(value: int, squared: float) -> int:
+    return _whole(math.ceil, float(value) + _margin(squared)) if squared > 0 else value
+
+
+def _low_float(value: float | None, squared: float | None, least: float | None) -> float | None:
+    if value is None or squared is None:
+        return None
+    if not squared > 0:
+        return value
+    low = value - _margin(squared)
+    return least if least is not None and low < least else low
+
+
+def _high_float(value: float, squared: float) -> float:
+    return value + _margin(squared) if squared > 0 else value
+
+
+def _whole(rule: Callable[[float], int], value: float) -> int:
+    """Return a rounded value, at most an end of 64 bits."""
+    if not math.isfinite(value):
+        return MAX_INT if value > 0 else MIN_INT
+    return min(max(rule(value), MIN_INT), MAX_INT)
+
+
+def _is_first_nullable(arguments: Sequence[Expression]) -> bool:
+    """Return whether an end of an interval can be NULL: the least value may be NULL for none."""
+    return any(argument.is_nullable for argument in arguments[:2])
+
+
+def _ends(kind: GsqlType, low: Callable[..., Value], high: Callable[..., Value]) -> Ends:
+    """Return the entries of both ends: (value, square of the half width[, least value])."""
+    name = kind.value.lower()
+    lower = FunctionEntry(
+        f"estimate_low_{name}",
+        (Parameter(kind), Parameter(GsqlType.FLOAT), Parameter(kind)),
+        kind,
+        low,
+        is_strict=False,
+        makes_null=_is_first_nullable,
+        cost=20,
+        is_lfta_safe=False,
+    )
+    upper = FunctionEntry(
+        f"estimate_high_{name}",
+        (Parameter(kind), Parameter(GsqlType.FLOAT)),
+        kind,
+        high,
+        cost=20,
+        is_lfta_safe=False,
+    )
+    return lower, upper
 
 
 _FUNCTIONS = (
@@ -43,5 +119,15 @@ _FUNCTIONS = (
         is_pure=False,
         is_lfta_safe=False,
     ),
+    FunctionEntry(
+        "sample_groups",
+        (Parameter(GsqlType.INT),),
+        GsqlType.INT,
+        lambda groups: groups,
+        is_pure=False,
+        is_lfta_safe=False,
+    ),
+    *_ends(GsqlType.INT, _low_int, _high_int),
+    *_ends(GsqlType.FLOAT, _low_float, _high_float),
 )
 ESTIMATES = {entry.name: entry for entry in _FUNCTIONS}

@@ -58,6 +58,9 @@ def sampling_lines(shown: dict[str, Any]) -> Iterator[str]:
                     standing != "whole" or query["scaled"] or query["estimated"]
                 ):
                     yield f"  {standing}{rule}: {', '.join(query[standing])}"
+            for basis in dict.fromkeys(query["of_sample"].values()):
+                names = [name for name, own in query["of_sample"].items() if own == basis]
+                yield f"  {', '.join(names)}: from {basis}"
             if query["compatible"]:
                 yield f"  compatible with {', '.join(query['compatible'])}"
         if component["min_rate"]:
@@ -99,9 +102,13 @@ def _query(query: QueryReport) -> dict[str, Any]:
         "whole": _names(query, Standing.WHOLE),
         "scaled": _names(query, Standing.SCALED),
         "estimated": _names(query, Standing.ESTIMATED),
+        "of_sample": dict(query.of_sample),
         "compatible": list(query.compatible),
     }
 
 
 def _names(query: QueryReport, wanted: Standing) -> list[str]:
-    return [name for name, standing in query.columns if standing is wanted]
+    described = dict(query.of_sample)
+    return [
+        name for name, standing in query.columns if standing is wanted and name not in described
+    ]

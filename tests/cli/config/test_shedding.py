@@ -17,6 +17,7 @@ from gscope.cli.config.shedding import (
     ensure_allowed,
 )
 from gscope.errors import UsageError
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program
 from gscope.queries.plan.sampling import SamplingComponent
 
@@ -187,3 +188,13 @@ def test_a_replay_does_not_follow_a_load(tmp_path: Path) -> None:
 def test_the_least_rate_of_the_daemon_is_checked_again(least: float) -> None:
     with pytest.raises(UsageError, match="invalid min_rate"):
         SheddingSettings(SheddingMode.AUTO, min_rate=least)
+
+
+@pytest.mark.parametrize("column", ["cnt_low", "cnt_high", "sample_groups"])
+def test_columns_of_a_fixed_rate_are_refused_with_auto(column: str) -> None:
+    text = f"SELECT tb, count(*) AS cnt, {column} FROM IP GROUP BY time/60 AS tb"
+    context = CompileContext(("main",), samples=True)
+    program = compile_queries([QueryText(text, "query")], context).program
+    ensure_allowed(program, SheddingSettings(SheddingMode.FIXED, 0.1))
+    with pytest.raises(UsageError, match="need one rate for the whole run"):
+        ensure_allowed(program, SheddingSettings(SheddingMode.AUTO))

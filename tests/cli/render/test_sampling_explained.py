@@ -105,3 +105,19 @@ def test_all_inputs_of_a_union_are_sampled_for_one_reason() -> None:
         "  LFTA query.2 keeps groups by destIP",
         "    so that all inputs of query are sampled alike",
     ]
+
+
+def test_what_intervals_rest_on_is_shown() -> None:
+    total = (
+        "SELECT tb, sum(cnt) AS packets, packets_low, packets_high, sample_groups FROM flows "
+        "GROUP BY tb"
+    )
+    lines = _section(FLOWS + total)
+    start = lines.index("  query: estimates")
+    assert lines[start : start + 5] == [
+        "  query: estimates",
+        "    packets of a group of query can differ in srcIP, destIP",
+        "    whole: tb",
+        "    scaled by 1/rate, as counts and sums of what is kept: packets",
+        "    packets_low, packets_high, sample_groups: from the groups of a row",
+    ]

@@ -79,6 +79,10 @@ class PlainAnswers:
         self.rows.append((query, rows))
         return rows
 
+    def rows_of(self, node: Node) -> list[Row]:
+        """Return the rows of a node."""
+        return self._of(node)
+
     def _of(self, node: Node) -> list[Row]:
         match node:
             case Scan():
