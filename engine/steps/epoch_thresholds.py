@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from bisect import bisect_left
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.plan.epoch_rates import with_epoch_rates
 from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, rate_of
-from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep, schedule_of
 
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from gscope.queries.plan.sampling_hash import HashKey
 
 _NS_PER_SECOND = 1_000_000_000
+_LATEST_NS = 1 << 62
+"""A time in 2116: later than packets, and early enough for sums in 64 bits."""
+
 _CACHED = 1024
 """The most schedules, and borders of epochs, whose epochs and times are kept."""
 
@@ -233,9 +236,12 @@ def _over_times(ranges: Ranges, clock: Expression) -> tuple[ThresholdStep, ...]:
 
 @lru_cache(_CACHED)
 def _begin(clock: Expression, epoch: int) -> int | None:
-    """Return the first time of an epoch or a later one; None if there is none in 64 bits."""
-    found = first_reached(lambda at: _epoch_at(clock, at) >= epoch, 0)
-    return MIN_TIME_NS if found == 0 else found
+    """Return the first time of an epoch or a later one; None if there is none before 2116."""
+    times = range(_LATEST_NS)
+    found = bisect_left(times, epoch, key=lambda time_ns: _epoch_at(clock, time_ns))
+    if found == _LATEST_NS:
+        return None
+    return found or MIN_TIME_NS
 
 
 def _epoch_at(clock: Expression, time_ns: int) -> int:

@@ -175,14 +175,23 @@ def _check_passed(run: Moved) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", cases((1,), range(2, 12)))
+@pytest.mark.parametrize("seed", cases((1,), (*range(2, 12), 103)))
 def test_a_query_above_queries_is_cut_at_the_least_threshold_of_its_epoch(
     seed: int, shared_spark: SharedSpark
 ) -> None:
-    variation = replace(PLAIN, seed=seed, crashes=seed % 3, table_slots=4 if seed % 2 else None)
+    # With many heartbeats, bounds rise early, and thresholds rise behind epochs that have fallen.
+    variation = replace(
+        PLAIN,
+        seed=seed,
+        crashes=seed % 3,
+        table_slots=4 if seed % 2 else None,
+        heartbeat_every_tick=seed % 2 == 1,
+        chunks=(6, 15)[seed % 2],
+        batch_rows=(20, 7)[seed % 2],
+    )
     seen = check(seed, shared_spark, variation, 700)
     assert seen["trimmed"]
-    if seed > 1:
+    if seed != 1:
         return
     for query, expected in EXPECTED.items():
         assert seen[f"{query} left out"], seen

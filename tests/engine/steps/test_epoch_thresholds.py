@@ -103,6 +103,35 @@ def test_an_epoch_above_a_shifted_join_has_the_least_of_all_epochs_in_it(seed: i
             assert at(thresholds.ranges(name), epoch).threshold == expected
 
 
+def test_the_thresholds_of_a_query_are_placed_at_times_of_today() -> None:
+    # Epochs of 3 s, and of 9 s that begin 1 s before a multiple of 9.
+    sides = {
+        "low": (side("plain", ThresholdSource(("s@a",))),),
+        "high": (side("coarse", ThresholdSource((), "low"), is_logged=False),),
+    }
+    thresholds = SampleThresholds([MovingSample(("s",), 0.0, sides)], KEY)
+    begin = 1_700_000_010
+    assert CLOCKS["plain"][1](begin - 1) < CLOCKS["plain"][1](begin)
+    steps = [
+        ThresholdStep(from_ns, threshold, threshold)
+        for from_ns, threshold in (
+            (MIN_TIME_NS, 10),
+            (begin * SECOND_NS, 90),
+            ((begin + 30) * SECOND_NS, 40),
+        )
+    ]
+    thresholds.on_schedule("s@a", ThresholdSchedule(MIN_TIME_NS, tuple(steps)))
+    for second in range(begin - 20, begin + 50):
+        epoch = CLOCKS["coarse"][1](second)
+        inside = [
+            each for each in range(second - 9, second + 9) if CLOCKS["coarse"][1](each) == epoch
+        ]
+        # An epoch of 3 s counts as a whole where one of its seconds is inside.
+        near = {3 * (each // 3) + part for each in inside for part in range(3)}
+        expected = min(10 if each < begin else 90 if each < begin + 30 else 40 for each in near)
+        assert at(thresholds.ranges("high"), epoch).threshold == expected
+
+
 def at(ranges: Sequence[ThresholdRange], epoch: int) -> ThresholdRange:
     (found,) = (each for each in ranges if each.first <= epoch < each.end)
     return found
