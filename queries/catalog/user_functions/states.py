@@ -35,10 +35,14 @@ class UserState:
     def begin(self, before: object | None) -> object:
         """Return the state of a supergroup, made from that of the window before if there is one.
 
+        ``initialize`` gets a copy of that as ``restore`` makes it, whether it was saved or not, so
+        that answers do not depend on where a step ends.
+
         Raises:
-            UserCodeError: ``initialize`` raised.
+            UserCodeError: ``initialize`` raised, or the state before cannot be saved.
         """
-        return self._tried("initialize", (before,), self._new())
+        copied = None if before is None else self.restore(self.save(before))
+        return self._tried("initialize", (copied,), self._new())
 
     def function(self, name: str) -> Callable[..., Value]:
         """Return the function that queries call ``name``: a state and values to its result.
@@ -72,16 +76,21 @@ class UserState:
         """Return what a state keeps, as JSON.
 
         Raises:
-            UserCodeError: it keeps a value that JSON cannot represent.
+            UserCodeError: it keeps a value that JSON does not give back as it was.
         """
         try:
-            return json.dumps(vars(state))
-        except (TypeError, ValueError) as error:
-            message = (
-                f"the state {self.facts.name} of {self.file.path} cannot be kept: {error}; "
-                "expected numbers, texts, lists and dictionaries"
-            )
-            raise UserCodeError(message) from error
+            kept = vars(state)
+            saved = json.dumps(kept)
+            odd = _changed(kept, json.loads(saved), "self")
+        except (TypeError, ValueError, RecursionError) as error:
+            odd = str(error)
+        if odd is None:
+            return saved
+        message = (
+            f"the state {self.facts.name} of {self.file.path} cannot be kept: {odd}; "
+            "expected numbers, texts, lists, and dictionaries whose keys are texts"
+        )
+        raise UserCodeError(message)
 
     def restore(self, saved: str) -> object:
         """Return the state that ``save`` described."""
@@ -100,6 +109,23 @@ class UserState:
             name = f"{self.facts.name}.{method}"
             raise failure(name, values, self.file, error) from error
         return state
+
+
+def _changed(value: object, restored: object, name: str) -> str | None:
+    """Return which part of a value JSON has not given back as it was; None if it has."""
+    if type(value) is not type(restored):
+        return f"{name} is a {type(value).__name__}"
+    if isinstance(value, dict) and isinstance(restored, dict):
+        key = next((key for key in value if type(key) is not str), None)
+        if key is not None:
+            return f"{name} has the key {key!r}"
+        parts = ((value[k], restored[k], f"{name}[{k!r}]") for k in value)
+    elif isinstance(value, list) and isinstance(restored, list):
+        pairs = zip(value, restored, strict=True)
+        parts = ((one, other, f"{name}[{n}]") for n, (one, other) in enumerate(pairs))
+    else:
+        return None
+    return next(filter(None, (_changed(*part) for part in parts)), None)
 
 
 _CASTS: dict[GsqlType, Callable[[Any], Any]] = {GsqlType.BOOL: bool, GsqlType.FLOAT: float}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.engine.sampling.sampled import Sampled, ip, packet
+from tests.engine.sampling.sampled import Row, Sampled, ip, packet
 
 from gscope.errors import UsageError, UserCodeError
 from gscope.queries.analysis.typing.user_code import offer, withdraw
@@ -86,21 +86,54 @@ def test_an_exception_names_the_call_and_the_line() -> None:
     assert str(caught.value) == ("within_budget(13) failed at budget.py:15: ValueError: unlucky")
 
 
-def test_a_state_that_is_no_json_is_refused() -> None:
+def offered(attributes: str) -> Sampled:
+    """The query with a state that has these attributes besides."""
     withdraw()
-    offer(
-        [
-            UserFile(
-                "budget.py",
-                CODE.replace(
-                    "self.groups = before.groups if before else []",
-                    "self.groups, self.odd = [], {1}",
-                ),
-            )
-        ]
+    old = "self.groups = before.groups if before else []"
+    assert old in CODE
+    code = CODE.replace(old, f"{old}\n        {attributes}")
+    offer([UserFile("budget.py", code)])
+    return Sampled(QUERY)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ("self.odd = {1}", "Object of type set is not JSON serializable"),
+        ("self.odd = b'x'", "Object of type bytes is not JSON serializable"),
+        ("self.odd = (1, 2)", "self['odd'] is a tuple"),
+        ("self.odd = {80: 1}", "self['odd'] has the key 80"),
+        ("self.odd = [0, {'a': (1,)}]", "self['odd'][1]['a'] is a tuple"),
+        ("self.odd = []; self.odd.append(self.odd)", "Circular reference detected"),
+    ],
+)
+def test_a_state_that_json_does_not_give_back_is_refused(attributes: str, message: str) -> None:
+    with pytest.raises(UserCodeError) as caught:
+        offered(attributes).answers([packet(0)])
+    assert str(caught.value) == (
+        f"the state Budget of budget.py cannot be kept: {message}; "
+        "expected numbers, texts, lists, and dictionaries whose keys are texts"
     )
-    with pytest.raises(UserCodeError, match="cannot be kept"):
-        Sampled(QUERY).answers([packet(0)])
+
+
+def test_a_state_is_the_same_whether_it_was_saved_or_not() -> None:
+    """``initialize`` gets a copy, so a list that it keeps and changes belongs to one window."""
+    query = offered(
+        "self.seen = before.seen if before else {'n': [float('nan'), 2**70, -0.0, None, True, 'é']};"
+        " self.seen['n'].append(1); self.left += len(self.seen['n'])"
+    )
+    windows = [[packet(n * 10**10, 40, 1, 1)] for n in range(4)]
+    apart: list[Row] = []
+    states = None
+    for window in windows:
+        rows, states = query.answers(window, states)
+        apart += rows
+    together, after = query.answers([each for window in windows for each in window])
+    assert together == apart
+    assert states is not None
+    assert after is not None
+    assert after.equals(states)
+    assert [row[4] for row in together] == [967, 1935, 2904, 3874]
 
 
 @pytest.mark.parametrize(
