@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.queries.ownership import ensure_private_folder
+from gscope.queries.ownership import ensure_private_folder, is_trusted_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +34,40 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path | None:
         ):
             return found
     return None
+
+
+def keep_text(path: Path, text: str) -> bool:
+    """Ensure that the file ``path`` holds ``text``, and return whether it did so before.
+
+    Processes may do this at once: none reads a part of a text, and the file that is there first
+    stays. A file that holds the text already keeps its time, by which a compiler recognises it.
+
+    Args:
+        path: a file in a folder that only this user can write to.
+        text: all of its contents, written as UTF-8.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    content = text.encode()
+    if _holds(path, content):
+        return True
+    descriptor, name = tempfile.mkstemp(".tmp", f"{path.stem}.", path.parent)
+    staged = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        with suppress(OSError):  # another process was faster, or the file system has no links
+            os.link(staged, path)
+        if not _holds(path, content):
+            staged.replace(path)
+    finally:
+        staged.unlink(missing_ok=True)
+    return False
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    return is_trusted_file(path) and path.read_bytes() == content
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:

@@ -38,9 +38,9 @@ from gscope.capture.kernels.jit import (
 )
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.capture.lfta.native_kernel import DECODER_SOURCE, load_native
-from gscope.queries.ownership import ensure_private_folder, is_trusted_file
+from gscope.queries.ownership import ensure_private_folder
 from gscope.queries.streams.process_events import KernelCompiling
-from gscope.queries.user_cache import cache_folder
+from gscope.queries.user_cache import cache_folder, keep_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,13 +182,8 @@ def _write(name: str, source: str) -> Path:
     for folder in (_user_folder, _private_folder):
         try:
             path = folder() / f"{_PREFIX}{name}.py"
-            if is_trusted_file(path) and path.read_text() == source:
+            if keep_text(path, source):
                 mark_used(path)
-            else:
-                descriptor, temporary = tempfile.mkstemp(".tmp", f"{_PREFIX}{name}.", path.parent)
-                with os.fdopen(descriptor, "w") as file:
-                    file.write(source)
-                Path(temporary).replace(path)
         except OSError:
             continue
         return path

@@ -9,6 +9,7 @@ numbers, division by zero gives NULL.
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,7 @@ from gscope.queries.expressions.expressions import Call, Column, Expression, Lit
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 class Term(NamedTuple):
@@ -26,14 +27,14 @@ class Term(NamedTuple):
     valid: str | None = None
 
 
-_SAME = dict.fromkeys(("ts_to_int", "int_to_ts", "non_temporal", "interval_to_int"), "{0}")
+_SAME = dict.fromkeys(("ts_to_int", "int_to_ts", "non_temporal"), "{0}")
 _STRICT: Mapping[str, str] = {
     **_SAME,
-    "add_int": "({0} + {1})",
-    "sub_int": "({0} - {1})",
-    "mul_int": "({0} * {1})",
-    "neg_int": "(-{0})",
-    "abs_int": "abs({0})",
+    "add_int": "wrap_add({0}, {1})",
+    "sub_int": "wrap_sub({0}, {1})",
+    "mul_int": "wrap_mul({0}, {1})",
+    "neg_int": "wrap_sub(0, {0})",
+    "abs_int": "wrap_abs({0})",
     "bit_and": "({0} & {1})",
     "bit_or": "({0} | {1})",
     "bit_xor": "({0} ^ {1})",
@@ -47,15 +48,15 @@ _STRICT: Mapping[str, str] = {
     "int_to_float": "float({0})",
     "bool_to_int": "int({0})",
     "int_to_bool": "({0} != 0)",
-    "ts_add": "({0} + {1})",
-    "ts_sub": "({0} - {1})",
+    "ts_add": "wrap_add({0}, {1})",
+    "ts_sub": "wrap_sub({0}, {1})",
 }
 """Functions whose result is NULL where an argument is, and only there."""
 
 _DIVISIONS: Mapping[str, str] = {
     "div_float": "({0} / {1} if {1} != 0 else 0.0)",
     "idiv_int": "(quotient({0}, {1}) if {1} != 0 else 0)",
-    "mod_int": "({0} - quotient({0}, {1}) * {1} if {1} != 0 else 0)",
+    "mod_int": "(remainder({0}, {1}) if {1} != 0 else 0)",
 }
 _ORDERS = {"lt": (0, 1, False), "gt": (1, 0, False), "ge": (0, 1, True), "le": (1, 0, True)}
 _ZEROS = {GsqlType.BOOL: "False", GsqlType.NULL: "False", GsqlType.FLOAT: "0.0"}
@@ -80,6 +81,13 @@ class KernelText:
     def line(self, text: str) -> None:
         """Append a line."""
         self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def indented(self) -> Iterator[None]:
+        """Indent the lines that are appended meanwhile."""
+        self.depth += 1
+        yield
+        self.depth -= 1
 
     def name(self) -> str:
         """Return a new variable."""
@@ -178,6 +186,21 @@ def less(a: str, b: str, *, is_float: bool) -> str:
     return f"({a} < {b} or ({b} != {b} and {a} == {a}))" if is_float else f"({a} < {b})"
 
 
+def add(out: KernelText, total: str, value: str, kind: GsqlType, carry: str | None = None) -> None:
+    """Append the addition of ``value`` to the variable ``total`` of a type.
+
+    ``carry`` is the variable that counts how often the sum has exceeded 64 bits; None for no count.
+    """
+    if kind is GsqlType.FLOAT:
+        out.line(f"{total} += {value}")
+        return
+    after = out.name()
+    out.line(f"{after} = wrap_add({total}, {value})")
+    if carry is not None:
+        out.line(f"{carry} += carried({total}, {value}, {after})")
+    out.line(f"{total} = {after}")
+
+
 def _equal(a: str, b: str, *, is_float: bool) -> str:
     return f"({a} == {b} or ({a} != {a} and {b} != {b}))" if is_float else f"({a} == {b})"
 
@@ -218,17 +241,18 @@ def _case(text: KernelText, call: Call, terms: Sequence[Term]) -> Term:
 
 
 def _assign(text: KernelText, result: str, term: Term) -> None:
-    text.depth += 1
+    with text.indented():
+        _set(text, result, term)
+
+
+def _set(text: KernelText, result: str, term: Term) -> None:
     text.line(f"{result} = {term.value}")
     text.line(f"{result}_ok = {_valid(term)}")
-    text.depth -= 1
 
 
 def _coalesce(text: KernelText, call: Call, terms: Sequence[Term]) -> Term:
     result = text.name()
-    text.depth -= 1
-    _assign(text, result, terms[0])
-    text.depth += 1
+    _set(text, result, terms[0])
     for term in terms[1:]:
         text.line(f"if not {result}_ok:")
         _assign(text, result, term)
@@ -245,9 +269,7 @@ def _least(text: KernelText, call: Call, terms: Sequence[Term]) -> Term:
 
 def _extreme(text: KernelText, call: Call, terms: Sequence[Term], sign: int) -> Term:
     result = text.name()
-    text.depth -= 1
-    _assign(text, result, terms[0])
-    text.depth += 1
+    _set(text, result, terms[0])
     is_float = call.type is GsqlType.FLOAT
     for term in terms[1:]:
         pair = (result, term.value) if sign > 0 else (term.value, result)

@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from gscope.engine.running.groups import number_groups
 from gscope.engine.running.vectors import dtype_of
+from gscope.engine.sampling.aggregate_text import aggregate_texts
 from gscope.engine.sampling.answers import answers_of
 from gscope.engine.sampling.kernels import Folding
 from gscope.engine.sampling.open_window import OpenWindow
 from gscope.engine.sampling.random_numbers import key_hashes, random_numbers
+from gscope.engine.sampling.superaggregate_text import superaggregate_texts
 from gscope.engine.sampling.values import SampleRows, numbered
-from gscope.queries.catalog.sampling.superaggregates import COUNT_DISTINCT, FIRST, KTH_SMALLEST
+from gscope.queries.catalog.sampling.superaggregates import COUNT_DISTINCT, KTH_SMALLEST
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.sampling_operator import RANDOM
 
@@ -40,10 +42,12 @@ class Folded:
     Attributes:
         states: the table of states after the last window; None if the operator has no states.
         left_out: the tuples of new groups that the bound on groups has left out.
+        wrapped: the sums of integers that have exceeded 64 bits.
     """
 
     states: pa.Table | None
     left_out: int = 0
+    wrapped: int = 0
 
 
 def fold(
@@ -78,7 +82,7 @@ def fold_parts(
         states: what the fold of the windows before left; None at the start.
         write: receives the answers, with the columns of the node's schema.
     """
-    left_out = 0
+    left_out = wrapped = 0
     opened: OpenWindow | None = None
     begun: Array = np.zeros(0, np.int64)
     waiting = iter(parts)
@@ -90,12 +94,13 @@ def fold_parts(
             rows = SampleRows(node, pa.concat_tables([opened.rows, rows.table]))
         if rows.count:
             folding = _Fold(node, rows, states, windows, opened)
-            left_out += folding.run(write, is_last=part is None)
+            folding.run(write, is_last=part is None)
+            left_out, wrapped = left_out + folding.left_out, wrapped + folding.wrapped
             states, opened = folding.states_after(is_last=part is None), folding.opened
         elif len(windows) > 1 or (part is None and len(windows)):
             states = None
         begun = windows[-1:]
-    return Folded(states, left_out)
+    return Folded(states, left_out, wrapped)
 
 
 def windows_of(rows: SampleRows) -> Array:
@@ -132,6 +137,7 @@ class _Fold:
         self._folding = Folding(node.sampling, rows.count)
         self._states = states if states is not None and states.num_rows else None
         self.opened: OpenWindow | None = None
+        self.left_out = self.wrapped = 0
         self._supergroups(windows)
         self._objects = self._restored()
 
@@ -184,8 +190,8 @@ class _Fold:
         self._keys = rows.keys(tuple(key.name for key in node.keys))
         self._groups, self._group_count = number_groups(self._keys.columns, rows.count)
 
-    def run(self, write: Callable[[pa.Table], None], *, is_last: bool) -> int:
-        """Fold, and return the number of tuples left out; ``is_last`` ends the last window."""
+    def run(self, write: Callable[[pa.Table], None], *, is_last: bool) -> None:
+        """Fold; ``is_last`` ends the last window."""
         arrays = self._arrays()
         arrays["ends"][:] = is_last | (self._window < self._last_window)
         answered = self._folding(arrays, self._objects)
@@ -197,7 +203,7 @@ class _Fold:
         self._state = arrays["state"]
         if not is_last:
             self._leave_open(arrays)
-        return int(arrays["left_out"][0])
+        self.left_out, self.wrapped = int(arrays["left_out"][0]), int(arrays["wrapped"][0])
 
     def states_after(self, *, is_last: bool) -> pa.Table | None:
         """Return the states of the last window that has ended."""
@@ -224,17 +230,10 @@ class _Fold:
             groups += [np.zeros(1, np.int64), living]
             owners.append(np.full(1 + len(living), number))
         place, group = np.concatenate(places), np.concatenate(groups)
-        names = [
-            "marks",
-            *(f"{part}{n}" for n, _ in enumerate(self._sampling.aggregates) for part in "ab"),
-        ]
-        names += [
-            f"{part}{n}"
-            for n, each in enumerate(self._supers)
-            if each.function not in (KTH_SMALLEST, COUNT_DISTINCT, FIRST)
-            for part in "pq"
-        ]
-        sums = [f"{part}{n}" for n, _ in enumerate(self._supers) for part in ("kept", "keptw")]
+        texts = superaggregate_texts(self._sampling)
+        names = ["marks", *(n for each in aggregate_texts(self._sampling) for n in each.arrays())]
+        names += [name for each in texts for name in each.arrays_by_group()]
+        sums = [name for each in texts for name in each.arrays_by_supergroup()]
         sizes = np.diff(self._starts)[supers] - self._skip[supers]
         self.opened = OpenWindow(
             rows=self._rows.table.take(pa.array(self._order[place])),
@@ -286,6 +285,7 @@ class _Fold:
             "marks": np.zeros(groups),
             "max_groups": self._sampling.max_groups,
             "left_out": np.zeros(1, np.int64),
+            "wrapped": np.zeros(1, np.int64),
             "answers": np.zeros(groups, np.int64),
             "resumed": self._resumed,
             "skip": self._skip,
@@ -348,22 +348,19 @@ class _Fold:
             kind = np.float64 if is_float else np.int64
             arrays[f"a{number}"] = np.zeros(self._group_count, kind)
             arrays[f"b{number}"] = np.zeros(self._group_count, np.bool_)
+            arrays[f"c{number}"] = np.zeros(self._group_count, np.int64)
 
     def _add_superaggregates(self, arrays: dict[str, Any]) -> None:
-        groups = self._group_count
+        groups, supers = self._group_count, len(self._before)
         for number, each in enumerate(self._supers):
             kind = dtype_of(each.type)
             arrays[f"out{number}"] = np.zeros(groups, kind)
             arrays[f"outn{number}"] = np.zeros(groups, np.bool_)
-            arrays[f"kept{number}"] = np.zeros(len(self._before), kind)
-            arrays[f"keptw{number}"] = np.zeros(len(self._before), np.int64)
+            arrays[f"kept{number}"] = np.zeros(supers, kind)
+            arrays[f"keptw{number}"] = np.zeros(supers, np.int64)
+            arrays[f"keptx{number}"] = np.zeros(supers, np.int64)
             if each.function == KTH_SMALLEST:
                 arrays[f"p{number}"] = np.zeros(each.rank, kind)
-                assert each.argument is not None
-                name = each.argument.name[1:]
-                values = arrays[f"v_{name}"]
-                if values.dtype == np.float64:
-                    arrays[f"n_{name}"] = arrays[f"n_{name}"] & ~np.isnan(values)
             elif each.function == COUNT_DISTINCT and each.argument is not None:
                 name = each.argument.name[1:]
                 values, valid = arrays[f"v_{name}"], arrays[f"n_{name}"]
@@ -374,6 +371,7 @@ class _Fold:
                 is_extreme = each.function in ("max", "min")
                 arrays[f"p{number}"] = np.zeros(groups, kind)
                 arrays[f"q{number}"] = np.zeros(groups, np.bool_ if is_extreme else np.int64)
+                arrays[f"r{number}"] = np.zeros(groups, np.int64)
 
     def _saved(self, supers: Array) -> pa.Table | None:
         """Return the states of some supergroups."""

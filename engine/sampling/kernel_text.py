@@ -11,23 +11,21 @@ import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.engine.sampling import samplers
+from gscope.engine.sampling import kernel_functions, samplers
+from gscope.engine.sampling.aggregate_text import aggregate_texts
 from gscope.engine.sampling.expression_text import (
     KernelText,
     Term,
     is_true,
-    less,
     zero,
 )
-from gscope.engine.sampling.superaggregate_text import SuperaggregateText
+from gscope.engine.sampling.superaggregate_text import SuperaggregateText, superaggregate_texts
 from gscope.queries.catalog.sampling.stateful import LIBRARY, STATEFUL
-from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gscope.queries.expressions.expressions import Call, Column
-    from gscope.queries.plan.logical import AggregateCall
     from gscope.queries.plan.sampling_operator import Condition, Sampling, StatefulCall
 
 _FIXED = (
@@ -43,6 +41,7 @@ _FIXED = (
     "marks",
     "max_groups",
     "left_out",
+    "wrapped",
     "answers",
     "resumed",
     "skip",
@@ -112,11 +111,10 @@ class _Writer:
                 self.slots += samplers.SLOTS[state]
         for value in self._value_names():
             self.parameters += [f"v_{value}", f"n_{value}"]
-        for number, _ in enumerate(self.sampling.aggregates):
-            self.parameters += [f"a{number}", f"b{number}"]
-        for number, each in enumerate(self._supers()):
-            self.parameters += each.arrays(number)
-            self.parameters += [f"out{number}", f"outn{number}", f"kept{number}", f"keptw{number}"]
+        for aggregate in aggregate_texts(self.sampling):
+            self.parameters += aggregate.arrays()
+        for each in self._supers():
+            self.parameters += each.arrays()
         for number, _ in enumerate(self.sampling.selected):
             self.parameters += [f"sel{number}", f"seln{number}"]
         self._body()
@@ -128,7 +126,7 @@ class _Writer:
         head = f"def fold({', '.join(parameters)}):"
         text = "\n".join([head, *self.out.lines, ""])
         return Kernel(
-            _library_text() + "\n\n" + text,
+            library_text() + "\n\n" + text,
             tuple(parameters),
             tuple(self.states.items()),
             max(1, self.slots),
@@ -154,7 +152,7 @@ class _Writer:
         return [name.lstrip("$") for name in names]
 
     def _supers(self) -> list[SuperaggregateText]:
-        return [SuperaggregateText(n, each) for n, each in enumerate(self.sampling.superaggregates)]
+        return superaggregate_texts(self.sampling)
 
     # ------------------------------------------------------------------------------ the body
 
@@ -163,10 +161,10 @@ class _Writer:
         out.line("answered = 0")
         out.line("lived = 0")
         out.line("for s in range(len(before)):")
-        with _Indented(out):
+        with out.indented():
             self._begin_supergroup()
             out.line("for i in range(starts[s] + skip[s], starts[s + 1]):")
-            with _Indented(out):
+            with out.indented():
                 self._tuple()
             self._leave_open()
             self._end_supergroup()
@@ -196,10 +194,10 @@ class _Writer:
         for each in self._supers():
             each.begin(out)
         out.line("if resumed[s]:")
-        with _Indented(out):
+        with out.indented():
             # Behind the first row, which is there in any case, are those of the live groups.
             out.line("for i in range(starts[s] + 1, starts[s] + skip[s]):")
-            with _Indented(out):
+            with out.indented():
                 out.line("g = group[i]")
                 self._link()
                 for each in self._supers():
@@ -211,12 +209,12 @@ class _Writer:
         """Append what is kept of a supergroup whose window goes on."""
         out = self.out
         out.line("if not ends[s]:")
-        with _Indented(out):
+        with out.indented():
             for each in self._supers():
                 each.keep(out)
             out.line("c = head")
             out.line("while c >= 0:")
-            with _Indented(out):
+            with out.indented():
                 out.line("living[lived] = c")
                 out.line("lived += 1")
                 for each in self._supers():
@@ -233,7 +231,7 @@ class _Writer:
             out.line(f"if not {self._test(condition, self._of_tuple)}:")
             out.line("    continue")
         out.line("if not alive[g]:")
-        with _Indented(out):
+        with out.indented():
             out.line("if live >= max_groups:")
             out.line("    left_out[0] += 1")
             out.line("    continue")
@@ -242,21 +240,20 @@ class _Writer:
             each.add_tuple(out)
         for call in sampling.updates:
             self._call(call, self._of_tuple, "g")
-        for number, aggregate in enumerate(sampling.aggregates):
-            self._update(number, aggregate)
+        for aggregate in aggregate_texts(sampling):
+            aggregate.add_tuple(out, self._of_tuple)
         if sampling.cleaning_when is not None:
             assert sampling.cleaning_by is not None
             out.line(f"if {self._test(sampling.cleaning_when, self._of_tuple)}:")
-            with _Indented(out):
+            with out.indented():
                 self._thin(sampling.cleaning_by)
 
     def _insert(self) -> None:
         out = self.out
         self._link()
         out.line("marks[g] = 0.0")
-        for number, _ in enumerate(self.sampling.aggregates):
-            out.line(f"a{number}[g] = 0")
-            out.line(f"b{number}[g] = False")
+        for aggregate in aggregate_texts(self.sampling):
+            aggregate.insert(out)
         for each in self._supers():
             each.insert(out)
 
@@ -274,45 +271,23 @@ class _Writer:
         out.line("tail = g")
         out.line("live += 1")
 
-    def _update(self, number: int, aggregate: AggregateCall) -> None:
-        """Append the update of an aggregate of the group ``g`` by the tuple ``i``."""
-        out = self.out
-        total, has = f"a{number}[g]", f"b{number}[g]"
-        if not aggregate.arguments:
-            out.line(f"{total} += 1")
-            return
-        (argument,) = aggregate.arguments
-        term = out.expression(argument, self._of_tuple)
-        is_float = argument.type is GsqlType.FLOAT
-        out.line(f"if {term.valid or 'True'}:")
-        with _Indented(out):
-            match aggregate.function:
-                case "count":
-                    out.line(f"{total} += 1")
-                case "sum":
-                    out.line(f"{total} += {term.value}")
-                case "first":
-                    out.line(f"if not {has}:")
-                    out.line(f"    {total} = {term.value}")
-                case "last":
-                    out.line(f"{total} = {term.value}")
-                case function:
-                    pair = (term.value, total) if function == "min" else (total, term.value)
-                    out.line(f"if not {has} or {less(*pair, is_float=is_float)}:")
-                    out.line(f"    {total} = {term.value}")
-            out.line(f"{has} = True")
-
     def _thin(self, condition: Condition) -> None:
         """Append a pass over the live groups that removes those for which ``condition`` fails."""
         out = self.out
+        out.line("before_pass = live")
         out.line("c = head")
         out.line("while c >= 0:")
-        with _Indented(out):
+        with out.indented():
             out.line("after = following[c]")
             out.line(f"if not {self._test(condition, self._of_group)}:")
-            with _Indented(out):
+            with out.indented():
                 self._remove()
             out.line("c = after")
+        if sums := [each for each in self._supers() if each.is_float_sum]:
+            out.line("if live < before_pass:")
+            with out.indented():
+                for each in sums:
+                    each.settle(out)
 
     def _remove(self) -> None:
         out = self.out
@@ -326,6 +301,8 @@ class _Writer:
         out.line("    tail = previous[c]")
         out.line("alive[c] = False")
         out.line("live -= 1")
+        for aggregate in aggregate_texts(self.sampling):
+            aggregate.count_wrapped(out)
         for each in self._supers():
             each.remove(out)
 
@@ -335,12 +312,16 @@ class _Writer:
             out.line(f"final_{state}({state}, live)")
         for state in self._user_states():
             out.line(f"codes[{state!r}].finish(objects[base + s, {state!r}], live)")
+        for superaggregate in self._supers():
+            superaggregate.count_wrapped(out)
         if sampling.having is not None:
             self._thin(sampling.having)
         out.line("c = head")
         out.line("while c >= 0:")
-        with _Indented(out):
+        with out.indented():
             out.line("answers[answered] = c")
+            for aggregate in aggregate_texts(sampling):
+                aggregate.count_wrapped(out)
             for number, each in enumerate(self._supers()):
                 term = each.read(out)
                 out.line(f"out{number}[answered] = {term.value}")
@@ -355,7 +336,7 @@ class _Writer:
         # Arrays that supergroups share are left as they were, once all groups have been read.
         out.line("c = head")
         out.line("while c >= 0:")
-        with _Indented(out):
+        with out.indented():
             out.line("alive[c] = False")
             for each in self._supers():
                 each.forget(out)
@@ -406,33 +387,23 @@ class _Writer:
         for call in self.sampling.calls():
             if call.name == name:
                 return self._result(call)
-        for number, each in enumerate(self.sampling.superaggregates):
-            if each.name == name:
-                return SuperaggregateText(number, each).read(self.out)
-        for number, aggregate in enumerate(self.sampling.aggregates):
-            if aggregate.name == name:
-                is_null = aggregate.is_nullable
-                return Term(f"a{number}[{group}]", f"b{number}[{group}]" if is_null else None)
+        for each in self._supers():
+            if each.meant.name == name:
+                return each.read(self.out)
+        for aggregate in aggregate_texts(self.sampling):
+            if aggregate.meant.name == name:
+                return aggregate.value(group)
         bare = name.lstrip("$")
         return Term(f"v_{bare}[{row}]", f"n_{bare}[{row}]" if column.is_nullable else None)
 
 
-class _Indented:
-    """Indents the lines of a block."""
-
-    def __init__(self, out: KernelText) -> None:
-        self._out = out
-
-    def __enter__(self) -> None:
-        self._out.depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._out.depth -= 1
-
-
-def _library_text() -> str:
-    """Return the text of ``samplers.py`` without its imports of types."""
-    source = inspect.getsource(samplers)
-    return source.replace("from __future__ import annotations\n", "").replace(
-        "from typing import Any\n", "import numpy as np\n\nAny = object\n"
-    )
+def library_text() -> str:
+    """Return the text of the functions that kernels call, without imports of types."""
+    source = inspect.getsource(kernel_functions) + inspect.getsource(samplers)
+    for line in (
+        "from __future__ import annotations",
+        "from typing import Any",
+        "import numpy as np",
+    ):
+        source = source.replace(f"{line}\n", "")
+    return f"import numpy as np\n\nAny = object\n{source}"

@@ -1,46 +1,28 @@
-"""Kernels of sampling operators: their text on disk, compiled by numba or run by Python.
-
-Compiled kernels are kept beside their text, in a folder named by a hash of the text; the text
-includes every function that it calls. Only files of the user's own folder are loaded.
-"""
+"""Kernels of sampling operators, run by Python for few tuples and compiled by numba for many."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import importlib.util
-import logging
-import os
-import shutil
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gscope.engine.sampling.kernel_files import kernel_module
 from gscope.engine.sampling.kernel_text import kernel_of
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.sampling.stateful import STATEFUL
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.ownership import ensure_private_folder
-from gscope.queries.run_folder.whole_file import replace_file
-from gscope.queries.user_cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from gscope.engine.sampling.kernel_text import Kernel
     from gscope.queries.expressions.expressions import Call
     from gscope.queries.plan.sampling_operator import Sampling
 
-_log = logging.getLogger(__name__)
-
 COMPILED_ROWS = 500_000
 """The tuples that Python folds before a kernel is compiled, which takes as long as that."""
-
-_MOST_KEPT = 100
-"""The kernels that are kept on disk, those that were used last."""
 
 _folded: Counter[str] = Counter()
 """The tuples that this process has folded so far, by the text of the kernel."""
@@ -79,7 +61,7 @@ class Folding:
         if self.kernel.needs_python:
             entries = {name: STATEFUL[name] for name in self.kernel.user_functions}
             extra = {
-                "external": [_external(call) for call in self.kernel.externals],
+                "external": [meaning_of(call) for call in self.kernel.externals],
                 "user": {name: entry.code.function(name) for name, entry in entries.items()},
                 "codes": self.user_states,
                 "objects": objects,
@@ -97,6 +79,11 @@ def _kernel(sampling: Sampling) -> Kernel:
 @functools.lru_cache(64)
 def _plain(text: str) -> Callable[..., int]:
     """Return the kernel as a function that Python runs."""
+    return _loaded(text)
+
+
+def _loaded(text: str) -> Callable[..., int]:
+    """Return the kernel in a module of its own, without a file."""
     space: dict[str, Any] = {"__name__": "gscope_sampling_kernel"}
     exec(compile(text, "<sampling kernel>", "exec"), space)  # our own text
     run: Callable[..., int] = space["fold"]
@@ -105,47 +92,31 @@ def _plain(text: str) -> Callable[..., int]:
 
 @functools.lru_cache(64)
 def _compiled(text: str) -> Callable[..., int]:
-    """Return the kernel compiled by numba, from the folder of the user if it is there."""
+    """Return the kernel compiled by numba when it is first called; by Python if numba cannot."""
+    chosen: list[Callable[..., int]] = []
+
+    def run(*arguments: Any) -> int:
+        if not chosen:
+            chosen.append(_first_compiled(text, arguments) or _plain(text))
+        return chosen[0](*arguments)
+
+    return run
+
+
+def _first_compiled(text: str, arguments: tuple[Any, ...]) -> Callable[..., int] | None:
     from gscope.engine.sampling.jit import compiled
 
-    folder = _folder(text)
-    if folder is None:
-        return compiled(_plain(text), is_kept=False)
-    path = folder / "kernel.py"
-    if not path.exists():
-        replace_file(path, text)
-    spec = importlib.util.spec_from_file_location(f"gscope_sampling_{folder.name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    # numba looks the module of a stored kernel up by its name.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return compiled(module.fold, is_kept=True)
-
-
-def _folder(text: str) -> Path | None:
-    """Return the folder of a kernel, which only the user can write to; None if there is none."""
-    cache = cache_folder()
-    if cache is None:
-        return None
-    name = hashlib.sha256(text.encode()).hexdigest()[:16]
-    try:
-        folder = ensure_private_folder(cache / "sampling" / name)
-        os.utime(folder)
-        kept = sorted(folder.parent.iterdir(), key=lambda each: -each.stat().st_mtime)
-    except OSError as error:
-        _log.info("cannot keep kernels of sampling operators: %s", error)
-        return None
-    for old in kept[_MOST_KEPT:]:
-        shutil.rmtree(old, ignore_errors=True)
-    return folder
+    kept = kernel_module(text)
+    if kept is None:
+        return compiled(_loaded(text), arguments)
+    module, folder = kept
+    return compiled(module.fold, arguments, folder)
 
 
 _PLAIN: Mapping[GsqlType, Callable[[Any], Any]] = {GsqlType.BOOL: bool, GsqlType.FLOAT: float}
 
 
-def _external(call: Call) -> Callable[..., Any]:
+def meaning_of(call: Call) -> Callable[..., Any]:
     """Return what a catalog function computes, as a function of numpy scalars."""
     entry = FUNCTIONS[call.function]
     casts = [_PLAIN.get(argument.type, int) for argument in call.arguments]

@@ -1,8 +1,8 @@
-"""The stateful functions of the library, and helpers of the kernels that call them.
+"""The stateful functions of the library.
 
-Kernels include the text of these functions and are compiled together with them, so a function uses
-numbers, arrays and other functions of this file only. A state is a row of floats, counts of less
-than 2^53 among them; ``live`` is the number of groups that live in the supergroup.
+Kernels include the text of these functions, as that of ``kernel_functions.py``. A state is a row of
+floats, counts of less than 2^53 among them; ``live`` is the number of groups that live in the
+supergroup.
 
 For each state: ``init_…`` makes a fresh one, ``next_…`` that of a window from that of the window
 before, ``final_…`` is called once at the end of a window, before HAVING.
@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-Z, Z_BEFORE, SIZE, COUNTER, CLEANED, LEFT, LAST_TIME, ROOM = 0, 1, 2, 3, 4, 5, 6, 7
+Z, Z_BEFORE, SIZE, COUNTER, CLEANED, LEFT, LAST_TIME = 0, 1, 2, 3, 4, 5, 6
 """The places in the state of threshold sampling: the threshold, the one before the last cleaning,
 the wanted size, the counters of small weights of tuples and of groups in a cleaning, the groups at
-the end of the window, the last time that a flow sampler was given, and 1 during a cleaning of
-flows."""
+the end of the window, and the last time that a flow sampler was given."""
 
 FRESH_Z, GAMMA = 200.0, 2.0
 
@@ -56,7 +55,7 @@ def ssample(state: Any, live: int, x: float, n: int) -> bool:
     state[SIZE] = n
     if x > state[Z]:
         return True
-    if x != x:
+    if not x > 0.0:
         return False
     state[COUNTER] += x
     if state[COUNTER] >= state[Z]:
@@ -178,64 +177,7 @@ def current_bucket(state: Any, live: int) -> int:
     return int(state[BUCKET])
 
 
-def quotient(a: int, b: int) -> int:
-    """Return a / b, rounded to zero; b is not 0, and the least integer over -1 wraps."""
-    if b == -1:
-        return -a
-    result = a // b
-    if result < 0 and result * b != a:
-        result += 1
-    return result
-
-
-def kth_insert(smallest: Any, held: int, x: Any) -> int:
-    """Insert x among the ``held`` smallest different values, and return how many are held then."""
-    low = 0
-    high = held
-    while low < high:
-        middle = (low + high) // 2
-        if smallest[middle] < x:
-            low = middle + 1
-        else:
-            high = middle
-    if low == len(smallest) or (low < held and smallest[low] == x):
-        return held
-    place = held if held < len(smallest) else len(smallest) - 1
-    smallest[low + 1 : place + 1] = smallest[low:place].copy()
-    smallest[low] = x
-    return held + 1 if held < len(smallest) else held
-
-
-def kth_refill(
-    smallest: Any, head: int, following: Any, first: Any, values: Any, valid: Any
-) -> int:
-    """Fill ``smallest`` with the values of all live groups, and return how many it holds."""
-    held = 0
-    group = head
-    while group >= 0:
-        row = first[group]
-        if valid[row]:
-            held = kth_insert(smallest, held, values[row])
-        group = following[group]
-    return held
-
-
-def extreme_group(head: int, following: Any, values: Any, valid: Any, sign: int) -> int:
-    """Return the live group with the greatest value (sign 1) or the least (-1); -1 without one."""
-    found = -1
-    group = head
-    while group >= 0:
-        if valid[group] and (
-            found < 0
-            or (sign > 0 and values[group] > values[found])
-            or (sign < 0 and values[group] < values[found])
-        ):
-            found = group
-        group = following[group]
-    return found
-
-
-SLOTS = {"subset_sum": 8, "lossy_count": 3}
+SLOTS = {"subset_sum": 7, "lossy_count": 3}
 """The length of each state."""
 
 READS_GROUP = frozenset({"flow_ssclean_with", "flow_ssfinal_clean"})

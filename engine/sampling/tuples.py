@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.sampling.values import SampleRows
+from gscope.engine.sinks.row_order import in_order as rows_in_order
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.expressions.expressions import Column, walk
 from gscope.queries.expressions.types import GsqlType
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.plan.sampling_operator import SampleNode
 
+
+_EPOCH = "$epoch"
+"""The column of the window while rows are put in order."""
 
 PART_TUPLES = 1_000_000
 """The tuples of a window, about, that a task holds in memory, some 200 bytes for each."""
@@ -55,9 +59,9 @@ def read_columns(node: SampleNode) -> list[Column]:
 
 
 def read_tuples(node: SampleNode, segments: Sequence[Segment]) -> SampleRows:
-    """Return the tuples of ``segments``, ordered by time and, of equal times, as they are given."""
+    """Return the tuples of ``segments``; of equal times, they keep the order in which they are given."""
     tables = [no_tuples(node), *(_read(node, segment) for segment in segments)]
-    return _in_order(node, pa.concat_tables(tables), None)
+    return in_order(node, pa.concat_tables(tables))
 
 
 def read_parts(
@@ -84,9 +88,9 @@ def read_parts(
         is_complete = times < begins[by_time[number + 1]]
         if is_complete.any():
             done = pa.array(is_complete)
-            yield _in_order(node, waiting.filter(done), ranks[is_complete])
+            yield in_order(node, waiting.filter(done), ranks[is_complete])
             waiting, ranks = waiting.filter(pa.array(~is_complete)), ranks[~is_complete]
-    yield _in_order(node, waiting, ranks)
+    yield in_order(node, waiting, ranks)
 
 
 def is_divisible(node: SampleNode) -> bool:
@@ -105,16 +109,28 @@ def _read(node: SampleNode, segment: Segment) -> pa.Table:
     return _within(node, table, segment)
 
 
-def _in_order(node: SampleNode, table: pa.Table, ranks: NDArray[np.int64] | None) -> SampleRows:
-    """Return the tuples of ``table`` by time, then by rank; None stands for ranks in order."""
-    rows = SampleRows(node, table)
-    if node.order is not None:
-        times = rows.vector(node.order).values
-        if ranks is not None:
-            rows = SampleRows(node, table.take(pa.array(np.lexsort((ranks, times)))))
-        elif not np.all(times[1:] >= times[:-1]):
-            rows = SampleRows(node, table.take(pa.array(np.argsort(times, kind="stable"))))
-    return SampleRows.of(node, rows.table)
+def in_order(
+    node: SampleNode, table: pa.Table, ranks: NDArray[np.int64] | None = None
+) -> SampleRows:
+    """Return the tuples of ``table`` that the operator folds, in order.
+
+    Args:
+        node: the operator.
+        table: the columns that it reads. Tuples of packets are ordered by time, rows of another
+            query as its answer is: by the window, then by all columns.
+        ranks: what orders tuples of equal times; None for their places in ``table``.
+    """
+    if node.order is None:
+        table = table.cast(no_tuples(node).schema)
+        epochs = SampleRows(node, table).column(node.epoch_expression)
+        placed = rows_in_order(table.append_column(_EPOCH, epochs), [_EPOCH])
+        return SampleRows.of(node, placed.drop_columns(_EPOCH))
+    times = SampleRows(node, table).vector(node.order).values
+    if ranks is not None:
+        table = table.take(pa.array(np.lexsort((ranks, times))))
+    elif not np.all(times[1:] >= times[:-1]):
+        table = table.take(pa.array(np.argsort(times, kind="stable")))
+    return SampleRows.of(node, table)
 
 
 def no_tuples(node: SampleNode) -> pa.Table:

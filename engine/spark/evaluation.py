@@ -20,7 +20,7 @@ from gscope.engine.spark.sql.user_folds import register_folds
 from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.staging.trimming import Trimming
-from gscope.engine.spark.tasks.fold_task import FoldResult, FoldRunner
+from gscope.engine.spark.tasks.fold_task import FoldRunner
 from gscope.engine.spark.tasks.sample_task import SampleRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.spark.tasks.task_planner import StageResult, TaskStage
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.sql.attempt_counts import AttemptCounts
+    from gscope.engine.spark.tasks.state_runner import FoldResult
     from gscope.engine.steps.steps import Carry, Step
     from gscope.engine.storage.commits import CommitLog
     from gscope.engine.storage.counts import Counts

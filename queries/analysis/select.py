@@ -21,8 +21,9 @@ from gscope.errors import GsqlError, ResolveError, TypeMismatchError
 from gscope.queries.analysis import order_by
 from gscope.queries.analysis.groups.epochs import Terms, choose_epoch, terms_of
 from gscope.queries.analysis.groups.grouping import Grouping, group_by
-from gscope.queries.analysis.groups.sampling import SamplingClauses, computed
+from gscope.queries.analysis.groups.sampling import SamplingClauses
 from gscope.queries.analysis.groups.sampling_body import check_clauses, is_sampling, plain_where
+from gscope.queries.analysis.groups.sampling_sums import computed
 from gscope.queries.analysis.joins.join import join_inputs
 from gscope.queries.analysis.names.column_names import default_name, unique_names
 from gscope.queries.analysis.names.sample_columns import SampleColumns

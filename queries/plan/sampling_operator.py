@@ -78,6 +78,8 @@ class Sampling:
         cleaning_by: the condition on a group that keeps it in a cleaning.
         having: the condition on a group that keeps it at the end of the window; None to keep all.
         selected: the calls in SELECT.
+        wide_sums: the names of those aggregates and superaggregates that are sums of integers which
+            may exceed 64 bits.
         seed: the key of random numbers, from DEFINE.
         max_groups: the most groups of a supergroup that live at any time.
     """
@@ -92,6 +94,7 @@ class Sampling:
     cleaning_by: Condition | None
     having: Condition | None
     selected: tuple[StatefulCall, ...]
+    wide_sums: tuple[str, ...]
     seed: int
     max_groups: int
 

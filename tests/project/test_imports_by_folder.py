@@ -61,7 +61,7 @@ queries/analysis/names: queries queries/gsql queries/expressions queries/catalog
 queries/analysis/windows: queries/gsql queries/expressions queries/catalog/scalar queries/plan
     queries/plan/windows queries/analysis/typing queries/analysis/names
 queries/analysis/groups: queries queries/gsql queries/expressions queries/catalog/scalar
-    queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
+    queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py queries/catalog/running.py
     queries/catalog/ordering queries/plan queries/plan/windows queries/analysis/typing
     queries/analysis/names queries/analysis/windows queries/catalog/sampling
 queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
@@ -119,7 +119,7 @@ engine/sinks:
 engine/storage: engine/sinks
 engine/running: engine/watermarks engine/functions engine/storage
 engine/windows: engine/watermarks engine/running
-engine/sampling: engine/watermarks engine/running
+engine/sampling: engine/watermarks engine/functions engine/sinks engine/running
 engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine/watermarks engine/storage engine/operators engine/steps

@@ -6,9 +6,7 @@ value of their keys, which no other task has. Tasks write answers and states the
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,26 +16,22 @@ from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.sql import running
-from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.staging.frame_files import write_frame
+from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, run_attempts
 from gscope.engine.storage.counts import Counts
-from gscope.engine.storage.parquet_files import FileWriter, State, accept
-from gscope.errors import EngineError
+from gscope.engine.storage.parquet_files import FileWriter
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_functions.install import install
 from gscope.queries.plan.program import RunningNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.sql.inputs import InputViews
-    from gscope.engine.storage.commits import Output
-    from gscope.engine.storage.parquet_files import WrittenFile
+    from gscope.engine.spark.tasks.state_runner import FoldResult, Places, SavedState
     from gscope.queries.catalog.user_functions.files import UserFile
 
 
@@ -45,56 +39,8 @@ MAX_STATE_ROWS = 1_000_000
 """With more live groups, tasks fold a small step too."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldResult:
-    """The result of a running aggregation in a step.
-
-    Attributes:
-        files: the files of answers that hold rows, in the order of their tasks.
-        state: the groups for the next step; None if no group lives.
-        frame: the answers, for queries that read them in the same step; None if none does.
-        output: the answers as an output; None until it is staged, and if they are not delivered.
-    """
-
-    files: tuple[WrittenFile, ...]
-    state: State | None
-    frame: DataFrame | None = None
-    output: Output | None = None
-
-    @property
-    def rows(self) -> int:
-        """The number of answers."""
-        return sum(file.rows for file in self.files)
-
-
-class FoldRunner:
-    """The fold of the running aggregations of one program.
-
-    Args:
-        session: the session that runs the tasks.
-        sql: returns the rows of a text of Spark SQL.
-        inputs: the rows that operators read.
-        carry_folder: the folder of states; files there that no commit names are deleted in time.
-        user_files: the user code that a worker installs before it folds.
-
-    Attributes:
-        counts: the counts of all folds so far.
-    """
-
-    def __init__(
-        self,
-        session: SparkSession,
-        sql: Callable[[str], DataFrame],
-        inputs: InputViews,
-        carry_folder: Path,
-        user_files: tuple[UserFile, ...],
-    ) -> None:
-        self._session = session
-        self._sql = sql
-        self._inputs = inputs
-        self._carry = carry_folder
-        self._user_files = user_files
-        self.counts = Counts()
+class FoldRunner(StateRunner):
+    """The fold of the running aggregations of one program."""
 
     def run(
         self, work: Work, step: int, answers: Path | None = None, *, is_small: bool
@@ -104,42 +50,25 @@ class FoldRunner:
         Args:
             work: the work of a ``RunningNode``.
             step: the number of the step.
-            answers: a folder to create for Parquet files with the node's rows; None if they are
-                only read in the same step.
+            answers: as of ``StateRunner``.
             is_small: whether one task is faster than several, because there are few rows.
         """
         node = work.node
         assert isinstance(node, RunningNode)
-        name = f"{step:012d}-{self._inputs.view(node.query)}"
-        folder = answers or self._carry / f"{name}-answers"
-        after = self._carry / f"{name}-state"
-        before = None
-        if work.state is not None:
-            before = Groups(str(self._carry / work.state.path), work.state.files, work.state.rows)
         epochs = Epochs(work.low, work.high, work.last)
-        task = _Task(node, epochs, before, folder, after, self._user_files)
-        folder.mkdir()
-        after.mkdir()
-        written = self._fold(work, task, name, is_small=is_small)
-        for each in written:
-            self.counts += each.counts
-        answered = tuple(each.answers for each in written if each.answers is not None)
-        states = [each.groups for each in written if each.groups is not None]
-        accept(folder, answered)
-        accept(after, states)
-        groups, size = sum(file.rows for file in states), sum(file.size_bytes for file in states)
-        names = tuple(file.name for file in states)
-        state = State(node.query, step, after.name, groups, size, (), names) if groups else None
-        if answers is None:
-            return FoldResult(answered, state, self._frame(node, folder, answered))
-        if not answered:
-            folder.rmdir()
-        return FoldResult(answered, state)
 
-    def _fold(self, work: Work, task: _Task, name: str, *, is_small: bool) -> list[_TaskFiles]:
+        def tasks(places: Places) -> list[TaskFiles]:
+            task = _Task(
+                node, epochs, places.before, places.answers, places.after, self._user_files
+            )
+            return self._fold(work, task, places.scratch, is_small=is_small)
+
+        return self._run(work, step, answers, tasks)
+
+    def _fold(self, work: Work, task: _Task, scratch: Path, *, is_small: bool) -> list[TaskFiles]:
         """Run ``task`` here if the step is small, else for each part of the groups in Spark's tasks.
 
-        Rows that tasks cannot read from segments go through Spark, into a folder named after ``name``.
+        Rows that tasks cannot read from segments go through Spark, into the folder ``scratch``.
         """
         node = task.node
         if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
@@ -151,25 +80,15 @@ class FoldRunner:
                 range(running.TASKS),
                 lambda part, attempt: task.run_segments(part, attempt, files),
             )
-        scratch = self._carry / f"{name}-rows"
         frame = self._sql(self._lowered(work, node, is_small=False))
         rows = write_frame(frame, scratch, (), partition_by="kb")
         parts = [
             (part, [str(scratch / r.name) for r in rows if r.name.startswith(f"kb={part}/")])
             for part in range(running.TASKS)
         ]
-        written = run_attempts(
+        return run_attempts(
             self._session, parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
         )
-        shutil.rmtree(scratch)
-        return written
-
-    def _frame(self, node: RunningNode, answers: Path, written: Sequence[WrittenFile]) -> DataFrame:
-        types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in node.schema.columns)
-        files = [str(answers / file.name) for file in written]
-        if not files:
-            return self._session.createDataFrame([], types)
-        return self._session.read.schema(types).parquet(*files)
 
     def _reduced(self, work: Work, node: RunningNode, counts: Counts) -> pa.Table:
         (taken,) = work.inputs
@@ -204,67 +123,26 @@ def no_rows(node: RunningNode) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
-    """The groups that an earlier step left: files in a folder, and the number of their rows."""
-
-    folder: str
-    files: tuple[str, ...]
-    rows: int
-
-    def read(self, part: int | None) -> pa.Table:
-        """Return the groups of a ``part``; None stands for all groups.
-
-        Raises:
-            EngineError: some groups are missing.
-        """
-        paths = [str(Path(self.folder) / name) for name in self.files]
-        try:
-            rows = sum(pq.read_metadata(path).num_rows for path in paths)
-            if rows == self.rows:
-                chosen = None if part is None else [("kb", "=", part)]
-                return pq.read_table(paths, filters=chosen, use_threads=False, partitioning=None)
-        except (OSError, pa.ArrowException) as error:
-            message = (
-                f"cannot read the state of {self.rows} groups in {self.folder}: {error};"
-                " executors must share the folder of the job"
-            )
-            raise EngineError(message) from error
-        message = (
-            f"expected the state of {self.rows} groups in {self.folder}, got {rows};"
-            " executors must share the folder of the job"
-        )
-        raise EngineError(message)
-
-
-@dataclass(frozen=True, slots=True)
-class _TaskFiles:
-    """The files of a task, each None if it has no rows, and what the task counted."""
-
-    answers: WrittenFile | None
-    groups: WrittenFile | None
-    counts: Counts
-
-
-@dataclass(frozen=True, slots=True)
 class _Task:
     """The part of a fold that one task does; it is sent to Spark's workers."""
 
     node: RunningNode
     epochs: Epochs
-    before: Groups | None
+    before: SavedState | None
     answers: Path
     after: Path
     user_files: tuple[UserFile, ...]
 
     def run(
         self, number: int, attempt: str, rows: pa.Table, part: int | None, counts: Counts
-    ) -> _TaskFiles:
+    ) -> TaskFiles:
         """Fold ``rows`` into the state of a ``part`` of the groups; None stands for all groups.
 
         ``number`` and ``attempt`` name the files that are written; ``counts`` are those of
         ``rows``.
         """
-        state = None if self.before is None else self.before.read(part)
+        chosen = None if part is None else [("kb", "=", part)]
+        state = None if self.before is None else self.before.read(chosen)
         name = part_name(number, attempt)
         temporal = [column.name for column in self.node.schema.temporal]
         answers = FileWriter(self.answers, name, temporal)
@@ -272,16 +150,16 @@ class _Task:
         groups = FileWriter(self.after, name)
         if after.num_rows:
             groups.write(after)
-        return _TaskFiles(answers.close(), groups.close(), counts)
+        return TaskFiles(answers.close(), groups.close(), counts)
 
-    def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> _TaskFiles:
+    def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> TaskFiles:
         """Merge and fold a ``part`` of the groups in segments of the log."""
         tuples = part_of(self.node, _read(self.node, files), running.TASKS, part)
         counts = Counts()
         rows = reduce_epochs(self.node, tuples, running.TASKS, counts)
         return self.run(part, attempt, rows, part, counts)
 
-    def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> _TaskFiles:
+    def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> TaskFiles:
         """Fold the rows that Spark wrote for a ``part`` of the groups."""
         install(self.user_files)
         tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]

@@ -6,8 +6,7 @@ operator without SUPERGROUP is one task. Tasks write answers and states themselv
 
 from __future__ import annotations
 
-import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,21 +18,20 @@ from gscope.engine.sampling.fold import fold_parts, windows_of
 from gscope.engine.sampling.random_numbers import key_hashes
 from gscope.engine.sampling.tuples import (
     Segment,
+    in_order,
     is_divisible,
-    no_tuples,
     read_parts,
     read_tuples,
 )
 from gscope.engine.sampling.values import SampleRows
-from gscope.engine.sinks.row_order import in_order
 from gscope.engine.spark.sql import sample
-from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
+from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.inputs import Sources, portions
 from gscope.engine.spark.staging.frame_files import write_frame
-from gscope.engine.spark.tasks.fold_task import FoldResult
+from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
 from gscope.engine.spark.tasks.task import part_name, run_attempts
 from gscope.engine.storage.counts import Counts
-from gscope.engine.storage.parquet_files import FileWriter, State, accept
+from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.errors import EngineError
 from gscope.queries.catalog.user_functions.install import install
@@ -41,14 +39,13 @@ from gscope.queries.expressions.expressions import Column
 from gscope.queries.plan.sampling_operator import SampleNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from numpy.typing import NDArray
 
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.sql.inputs import InputViews
-    from gscope.engine.storage.parquet_files import WrittenFile
+    from gscope.engine.spark.tasks.state_runner import FoldResult, Places, SavedState
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.streams.messages import Batch
 
@@ -59,72 +56,33 @@ MAX_TUPLES = 20_000_000
 """The most tuples of one window where a task must hold all of them in memory."""
 
 
-class SampleRunner:
-    """The sampling operators of one program.
-
-    Args:
-        session: the session that runs the tasks.
-        sql: returns the rows of a text of Spark SQL.
-        inputs: the rows that operators read.
-        carry_folder: the folder of states; files there that no commit names are deleted in time.
-        user_files: the user code that a worker installs before it folds.
-
-    Attributes:
-        counts: the counts of all steps so far.
-    """
-
-    def __init__(
-        self,
-        session: SparkSession,
-        sql: Callable[[str], DataFrame],
-        inputs: InputViews,
-        carry_folder: Path,
-        user_files: tuple[UserFile, ...],
-    ) -> None:
-        self._session = session
-        self._sql = sql
-        self._inputs = inputs
-        self._carry = carry_folder
-        self._user_files = user_files
-        self.counts = Counts()
+class SampleRunner(StateRunner):
+    """The sampling operators of one program."""
 
     def run(
         self, work: Work, step: int, answers: Path | None = None, *, is_small: bool
     ) -> FoldResult:
-        """Sample the windows of ``work``; see ``FoldRunner.run``."""
+        """Sample the windows of ``work``.
+
+        Args:
+            work: the work of a ``SampleNode``.
+            step: the number of the step.
+            answers: as of ``StateRunner``.
+            is_small: whether one task is faster than several, because there are few rows.
+        """
         node = work.node
         assert isinstance(node, SampleNode)
-        name = f"{step:012d}-{self._inputs.view(node.query)}"
-        folder = answers or self._carry / f"{name}-answers"
-        after = self._carry / f"{name}-state"
-        folder.mkdir()
-        after.mkdir()
-        before: tuple[str, ...] = ()
-        if work.state is not None:
-            place = self._carry / work.state.path
-            before = tuple(str(place / file) for file in work.state.files)
-        scratch = self._carry / f"{name}-rows"
-        task = SampleTask(node, before, folder, after, self._user_files)
-        written = self._fold(work, task, scratch, is_small=is_small)
-        shutil.rmtree(scratch, ignore_errors=True)
-        for each in written:
-            self.counts += each.counts
-        answered = tuple(each.answers for each in written if each.answers is not None)
-        states = [each.states for each in written if each.states is not None]
-        accept(folder, answered)
-        accept(after, states)
-        state = _state(node.query, step, after.name, states)
-        if work.high == ENDED:
-            state = None
-        if answers is None:
-            return FoldResult(answered, state, self._frame(node, folder, answered))
-        if not answered:
-            folder.rmdir()
-        return FoldResult(answered, state)
+
+        def tasks(places: Places) -> list[TaskFiles]:
+            task = SampleTask(node, places.before, places.answers, places.after, self._user_files)
+            return self._fold(work, task, places.scratch, is_small=is_small)
+
+        result = self._run(work, step, answers, tasks)
+        return replace(result, state=None) if work.high == ENDED else result
 
     def _fold(
         self, work: Work, task: SampleTask, scratch: Path, *, is_small: bool
-    ) -> list[_TaskFiles]:
+    ) -> list[TaskFiles]:
         """Run ``task`` here if the step is small, else for each part of the supergroups."""
         node = task.node
         parts = TASKS if node.sampling.supergroup else 1
@@ -136,7 +94,7 @@ class SampleRunner:
             source = self._inputs.released(work, 0, is_small=is_small)
             frame = self._sql(sample.lower(node, Sources((source,))))
             if is_small:
-                return [task.run(0, "driver", [ordered(node, frame.toArrow())])]
+                return [task.run(0, "driver", [in_order(node, frame.toArrow())])]
             files = write_frame(frame, scratch, ())
             segments = [Segment(str(scratch / file.name)) for file in files]
         _check_memory(node, segments)
@@ -158,13 +116,6 @@ class SampleRunner:
             ]
         found.sort(key=lambda each: each[:2])
         return [segment for *_, segment in found]
-
-    def _frame(self, node: SampleNode, answers: Path, written: Sequence[WrittenFile]) -> DataFrame:
-        types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in node.schema.columns)
-        files = [str(answers / file.name) for file in written]
-        if not files:
-            return self._session.createDataFrame([], types)
-        return self._session.read.schema(types).parquet(*files)
 
 
 def _begins(node: SampleNode, batch: Batch) -> int | None:
@@ -193,44 +144,27 @@ def _check_memory(node: SampleNode, segments: Sequence[Segment]) -> None:
         raise EngineError(message)
 
 
-def ordered(node: SampleNode, table: pa.Table) -> SampleRows:
-    """Return the rows of another query in the order in which its answer is delivered."""
-    table = table.cast(no_tuples(node).schema)
-    epoch = SampleRows(node, table).column(node.epoch_expression)
-    placed = in_order(table.append_column("$epoch", epoch), ["$epoch"])
-    return SampleRows.of(node, placed.drop_columns("$epoch"))
-
-
-@dataclass(frozen=True, slots=True)
-class _TaskFiles:
-    """The files of a task, each None if it has no rows, and what the task counted."""
-
-    answers: WrittenFile | None
-    states: WrittenFile | None
-    counts: Counts
-
-
 @dataclass(frozen=True, slots=True)
 class SampleTask:
     """The part of a fold that one task does; it is sent to Spark's workers.
 
     Attributes:
         node: the operator.
-        before: the files of states that the step before left.
+        before: the states that the step before left; None if it left none.
         answers: the folder of answers.
         after: the folder of states.
         user_files: the user code that a worker installs first.
     """
 
     node: SampleNode
-    before: tuple[str, ...]
+    before: SavedState | None
     answers: Path
     after: Path
     user_files: tuple[UserFile, ...]
 
     def run(
         self, number: int, attempt: str, rows: Iterable[SampleRows], parts: int = 1
-    ) -> _TaskFiles:
+    ) -> TaskFiles:
         """Fold the supergroups of part ``number`` of ``parts``, given all tuples of the step.
 
         ``rows`` are the tuples in order, some at a time.
@@ -238,40 +172,34 @@ class SampleTask:
         name = part_name(number, attempt)
         temporal = [column.name for column in self.node.schema.temporal]
         answers = FileWriter(self.answers, name, temporal)
-        before = self._states()
+        before = None if self.before is None else self.before.read()
         if before is not None and parts > 1:
             keys = before.select([n for n in before.column_names if n.startswith("k")])
             before = before.filter(pa.array(parts_of(keys, parts) == number))
-        chosen = ((_part(each, number, parts), windows_of(each)) for each in rows)
-        folded = fold_parts(self.node, chosen, before, answers.write)
+        payloads = Counts()
+
+        def chosen() -> Iterator[tuple[SampleRows, NDArray[np.int64]]]:
+            nonlocal payloads
+            for each in rows:
+                payloads += payload_counts(each.outcomes)
+                yield _part(each, number, parts), windows_of(each)
+
+        folded = fold_parts(self.node, chosen(), before, answers.write)
         states = FileWriter(self.after, name)
         if folded.states is not None and folded.states.num_rows:
             states.write(folded.states)
-        counts = Counts()
+        # Every part has read all payloads.
+        counts = payloads if number == 0 else Counts()
         counts.add_crowded_out(self.node.query, folded.left_out)
-        return _TaskFiles(answers.close(), states.close(), counts)
+        counts.add_wrapped_sums(self.node.query, folded.wrapped)
+        return TaskFiles(answers.close(), states.close(), counts)
 
     def run_part(
         self, part: int, parts: int, attempt: str, segments: Sequence[Segment]
-    ) -> _TaskFiles:
+    ) -> TaskFiles:
         """Fold a part of the supergroups in ``segments``, which hold all tuples of the step."""
         install(self.user_files)
-        rows = read_parts(self.node, segments)
-        if self.node.order is None:
-            rows = (ordered(self.node, each.table) for each in rows)
-        return self.run(part, attempt, rows, parts)
-
-    def _states(self) -> pa.Table | None:
-        if not self.before:
-            return None
-        try:
-            return pq.read_table(list(self.before), use_threads=False, partitioning=None)
-        except (OSError, pa.ArrowException) as error:
-            message = (
-                f"cannot read the states of a sampling operator: {error}; "
-                "executors must share the folder of the job"
-            )
-            raise EngineError(message) from error
+        return self.run(part, attempt, read_parts(self.node, segments), parts)
 
 
 def _part(rows: SampleRows, number: int, parts: int) -> SampleRows:
@@ -282,16 +210,10 @@ def _part(rows: SampleRows, number: int, parts: int) -> SampleRows:
     return SampleRows(rows.node, rows.table.filter(pa.array(chosen)))
 
 
-def parts_of(keys: pa.Table, parts: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def parts_of(keys: pa.Table, parts: int) -> NDArray[np.int64]:
     """Return the part to which each row of keys belongs: equal keys belong to the same."""
     places, count = number_groups(keys.columns, keys.num_rows)
     first = np.zeros(count, np.int64)
     first[places[::-1]] = np.arange(len(places))[::-1]
     hashed = key_hashes(keys.take(pa.array(first)), "part|")
     return (hashed % np.uint64(parts)).astype(np.int64)[places]
-
-
-def _state(query: str, step: int, path: str, files: Sequence[WrittenFile]) -> State | None:
-    rows, size = sum(file.rows for file in files), sum(file.size_bytes for file in files)
-    names = tuple(file.name for file in files)
-    return State(query, step, path, rows, size, (), names) if rows else None

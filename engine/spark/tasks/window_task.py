@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from gscope.engine.spark.sql import aggregation, slices
 from gscope.engine.spark.sql.attempt_counts import payload_counts
-from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of, flat, is_column, is_computable
-from gscope.engine.spark.tasks.fold_task import FoldResult
+from gscope.engine.spark.tasks.state_runner import FoldResult, StateRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, read_files
 from gscope.engine.spark.tasks.task_planner import UNKNOWN, released_condition
 from gscope.engine.spark.tasks.window_answers import (
@@ -26,7 +25,6 @@ from gscope.engine.spark.tasks.window_answers import (
     stored_type,
     window_schema,
 )
-from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, State, WrittenFile
 from gscope.engine.windows.assembly import Assembly
 from gscope.engine.windows.pieces import NUMBER
@@ -48,24 +46,13 @@ if TYPE_CHECKING:
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.windows.saved import SavedWindow
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Partial
 
 _LIVE = "live.arrow"
 
 
-class WindowRunner:
-    """The assembly of the windows of one program.
-
-    Args:
-        session: the session that reads what numpy cannot.
-        sql: returns the rows of a text of Spark SQL.
-        inputs: the rows that operators read.
-        carry_folder: the folder of states; files there that no commit names are deleted in time.
-
-    Attributes:
-        counts: the counts of all steps so far.
-    """
+class WindowRunner(StateRunner):
+    """The assembly of the windows of one program."""
 
     def __init__(
         self,
@@ -74,13 +61,9 @@ class WindowRunner:
         inputs: InputViews,
         carry_folder: Path,
     ) -> None:
-        self._session = session
-        self._sql = sql
-        self._inputs = inputs
-        self._carry = carry_folder
+        super().__init__(session, sql, inputs, carry_folder)
         self._plans: dict[str, AnswerPlan] = {}
         self._states: dict[str, WindowStates] = {}
-        self.counts = Counts()
 
     def run(
         self, work: Work, step: int, answers: Path | None = None, *, is_small: bool
@@ -98,7 +81,7 @@ class WindowRunner:
         node = work.node
         assert isinstance(node, WindowNode)
         plan = self._plan(node)
-        name = f"{step:012d}-{self._inputs.view(node.query)}"
+        name = self._name(work, step)
         is_finished = plan.merge is not None
         folder = self._carry / f"{name}-rows"
         if answers is not None and is_finished:
@@ -212,13 +195,6 @@ class WindowRunner:
         schema = window_schema(node)
         self._frame(schema, folder, files).createOrReplaceTempView(view)
         return self._sql(aggregation.lower(node.aggregation, Sources((view,))))
-
-    def _frame(self, schema: Schema, folder: Path, files: Sequence[WrittenFile]) -> DataFrame:
-        types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in schema.columns)
-        paths = [str(folder / file.name) for file in files]
-        if not paths:
-            return self._session.createDataFrame([], types)
-        return self._session.read.schema(types).parquet(*paths)
 
 
 def is_readable(plan: AnswerPlan) -> bool:

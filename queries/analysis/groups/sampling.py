@@ -17,6 +17,7 @@ from gscope.queries.analysis.groups.sampling_calls import (
     superaggregate_argument,
     type_stateful_call,
 )
+from gscope.queries.analysis.groups.sampling_sums import averages, wide_sums, with_quotients
 from gscope.queries.analysis.typing.constants import apply
 from gscope.queries.analysis.typing.schemas import column_schema, group_schema
 from gscope.queries.analysis.typing.unsupported import refuse_aggregate
@@ -47,7 +48,7 @@ from gscope.queries.plan.sampling_operator import (
     StatefulCall,
     Superaggregate,
 )
-from gscope.queries.plan.trees import by_name, map_expression, substitute
+from gscope.queries.plan.trees import by_name, substitute
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
 
 if TYPE_CHECKING:
@@ -253,32 +254,6 @@ class SamplingClauses:
 
     # --------------------------------------------------------------------------- the node
 
-    def averages(self) -> dict[str, Expression]:
-        """Return each ``avg`` as a quotient of a sum and a count, which it adds."""
-        quotients: dict[str, Expression] = {}
-        for key, call in list(self.grouping.aggregates.items()):
-            if call.function != "avg":
-                continue
-            del self.grouping.aggregates[key]
-            total, count = (self._part(function, call) for function in ("sum", "count"))
-            divisor = apply("int_to_float", count)
-            dividend = apply("int_to_float", total) if total.type is GsqlType.INT else total
-            quotients[call.name] = apply("div_float", dividend, divisor)
-        return quotients
-
-    def _part(self, function: str, call: AggregateCall) -> Column:
-        kind = GsqlType.INT if function == "count" else call.arguments[0].type
-        part = replace(
-            call,
-            name=self._name("part"),
-            function=function,
-            arguments=call.arguments[:1],
-            type=kind,
-            is_nullable=function == "sum",
-        )
-        self.grouping.aggregates[part.name, part.arguments] = part
-        return Column(part.name, part.type, part.is_nullable)
-
     def node(
         self,
         source: Node,
@@ -296,7 +271,7 @@ class SamplingClauses:
         having = self.on_groups(self.body.having, Clause.HAVING)
         cleaning_by = self.on_groups(self.body.cleaning_by, Clause.CLEANING_BY)
         cleaning_when = self.cleaning_when()
-        quotients = self.averages()
+        quotients = averages(grouping.aggregates, lambda: self._name("part"))
         aggregates = tuple(self._aggregate(call) for call in grouping.aggregates.values())
         keys = [column_schema(key, grouping.source.ordering) for key in grouping.keys]
         epoch = self._epoch(source, keys)
@@ -304,17 +279,20 @@ class SamplingClauses:
         if epoch is None:
             epoch = free_name(WHOLE_INPUT, {*(k.name for k in keys), *(a.name for a in aggregates)})
             terms, keys = (whole_input_key(epoch), *terms), [whole_input_schema(epoch), *keys]
+        values = tuple(NamedExpression(name, e) for e, name in self.values.items())
+        superaggregates = tuple(self.superaggregates.values())
         sampling = Sampling(
             supergroup=self._supergroup(epoch),
-            values=tuple(NamedExpression(name, e) for e, name in self.values.items()),
-            superaggregates=tuple(self.superaggregates.values()),
+            values=values,
+            superaggregates=superaggregates,
             where=where,
             updates=tuple(self.updates),
             aggregates=aggregates,
             cleaning_when=cleaning_when,
-            cleaning_by=_with_quotients(cleaning_by, quotients),
-            having=_with_quotients(having, quotients),
+            cleaning_by=with_quotients(cleaning_by, quotients),
+            having=with_quotients(having, quotients),
             selected=selected,
+            wide_sums=wide_sums(aggregates, superaggregates, values),
             seed=self._defined("sampler_seed", 0, least=0),
             max_groups=self._defined("max_groups", DEFAULT_MAX_GROUPS, least=1),
         )
@@ -393,27 +371,6 @@ class SamplingClauses:
         message = f"invalid {name}: expected a whole number of at least {least}"
         remedy = f"write DEFINE {{ {name} {max(default, least)}; }}"
         raise TypeMismatchError(message, position=entry.position, remedy=remedy)
-
-
-def _with_quotients(
-    condition: Condition | None, quotients: dict[str, Expression]
-) -> Condition | None:
-    """Return ``condition`` with averages computed from their parts."""
-    if condition is None or not quotients:
-        return condition
-    calls = tuple(
-        replace(c, arguments=tuple(computed(a, quotients) for a in c.arguments))
-        for c in condition.calls
-    )
-    return Condition(calls, computed(condition.condition, quotients))
-
-
-def computed(expression: Expression, quotients: dict[str, Expression]) -> Expression:
-    """Return an expression over groups with averages computed from their parts."""
-    return map_expression(
-        expression,
-        lambda part: quotients.get(part.name, part) if isinstance(part, Column) else part,
-    )
 
 
 def _is_moment(expression: Expression) -> bool:

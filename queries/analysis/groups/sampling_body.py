@@ -18,7 +18,7 @@ def is_sampling(body: nodes.Select) -> bool:
     clauses = (body.supergroup or None, body.cleaning_when, body.cleaning_by)
     if any(clause is not None for clause in clauses):
         return True
-    parts = (*body.outputs, body.where, body.having)
+    parts = (*body.outputs, body.where, body.having, *body.order_by)
     return any(is_sampled(part) for part in parts if part is not None)
 
 

@@ -45,6 +45,7 @@ class Sampled:
     node: SampleNode = field(init=False)
     lfta: Lfta = field(init=False)
     left_out: int = 0
+    wrapped: int = 0
 
     def __post_init__(self) -> None:
         program = compile_queries([QueryText(self.text, "q")], CompileContext(("a",))).program
@@ -71,6 +72,7 @@ class Sampled:
         tables: list[pa.Table] = []
         folded = fold(self.node, self.rows(packets), states, tables.append)
         self.left_out += folded.left_out
+        self.wrapped += folded.wrapped
         return [row for table in tables for row in self.plain(table)], folded.states
 
     def plain(self, table: pa.Table) -> list[Row]:

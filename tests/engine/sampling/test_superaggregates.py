@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.engine.sampling.sampled import Packet, Row, Sampled, packet
 
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.plan.program import TopNode
+from gscope.queries.plan.sampling_operator import SampleNode
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -182,3 +186,11 @@ def test_superaggregates_are_those_of_the_live_groups(query: Query) -> None:
         assert sorted(found, key=repr) == sorted(query.answers(packets), key=repr), (
             f"stream {number}"
         )
+
+
+def test_a_superaggregate_in_order_by_alone_makes_a_sample() -> None:
+    text = (
+        "SELECT tb, len FROM IP GROUP BY time/20 AS tb, len ORDER BY sum(len) DIV sum$(len) LIMIT 1"
+    )
+    nodes = compile_queries([QueryText(text, "q")], CompileContext(("a",))).program.nodes
+    assert [type(node) for node in nodes] == [SampleNode, TopNode]

@@ -12,7 +12,7 @@ import pytest
 
 from gscope.engine.spark.staging import frame_files
 from gscope.engine.spark.staging.frame_files import write_frame
-from gscope.engine.spark.tasks.fold_task import Groups
+from gscope.engine.spark.tasks.state_runner import SavedState
 from gscope.engine.storage.parquet_files import files_in
 from gscope.errors import EngineError
 
@@ -125,14 +125,14 @@ def test_row_groups_of_long_rows_fit_into_memory(spark: SparkSession, tmp_path: 
     assert max(sizes) < 20 << 20
 
 
-def state(folder: Path) -> Groups:
+def state(folder: Path) -> SavedState:
     """The state that three tasks left, two groups each."""
     names = []
     for task in range(3):
         names.append(f"part-{task:05d}-a.parquet")
         table = pa.table({"kb": pa.array([task] * 2, pa.int32()), "k0": [task, task + 10]})
         pq.write_table(table, folder / names[-1])
-    return Groups(str(folder), tuple(names), 6)
+    return SavedState(str(folder), tuple(names), 6)
 
 
 @pytest.mark.parametrize("lose", LOSSES)
@@ -141,15 +141,15 @@ def test_a_state_is_read_whole_or_not_at_all(lose: Callable[[Path], None], tmp_p
     lose(tmp_path)
     if lose is repeat_one:
         # The file of another attempt is not the state's.
-        assert left.read(1).to_pydict() == {"kb": [1, 1], "k0": [1, 11]}
+        assert left.read([("kb", "=", 1)]).to_pydict() == {"kb": [1, 1], "k0": [1, 11]}
         return
     with pytest.raises(EngineError, match="executors must share the folder of the job"):
-        left.read(1)
+        left.read([("kb", "=", 1)])
 
 
 def test_a_state_with_other_rows_than_were_committed_is_refused(tmp_path: Path) -> None:
     left = state(tmp_path)
     pq.write_table(pa.table({"kb": pa.array([1], pa.int32()), "k0": [1]}), files_of(tmp_path)[1])
-    with pytest.raises(EngineError, match=r"expected the state of 6 groups in .*, got 5;"):
-        left.read(None)
+    with pytest.raises(EngineError, match=r"expected the state of 6 rows in .*, got 5;"):
+        left.read()
     assert len(files_of(tmp_path)) == 3

@@ -14,6 +14,7 @@ from tests.engine.sampling.test_sample_steps import QUERY, Plane, messages_of, p
 from gscope.engine.sampling.tuples import Segment
 from gscope.engine.spark.sql.inputs import InputViews
 from gscope.engine.spark.tasks.sample_task import SampleRunner, SampleTask, parts_of
+from gscope.engine.spark.tasks.state_runner import SavedState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,7 @@ def test_tasks_of_all_parts_give_the_answers_and_states_of_one(tmp_path: Path, s
     steps = [windows[: len(windows) // 2], windows[len(windows) // 2 :]]
     expected, _ = query.answers(packets)
     found: list[Row] = []
-    before: tuple[str, ...] = ()
+    before: SavedState | None = None
     for number, step in enumerate(steps):
         path = plane.segment([each for each in packets if each["time"] // 5 in step])
         answers, after = tmp_path / f"answers{number}", tmp_path / f"states{number}"
@@ -53,7 +54,9 @@ def test_tasks_of_all_parts_give_the_answers_and_states_of_one(tmp_path: Path, s
             task.run_part(part, 4, "x", [Segment(path)])
         for file in sorted(answers.iterdir()):
             found += query.plain(pq.read_table(file))
-        before = tuple(str(file) for file in sorted(after.iterdir()))
+        files = sorted(after.iterdir())
+        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        before = SavedState(str(after), tuple(file.name for file in files), rows)
     assert sorted(found) == sorted(expected)
 
 

@@ -1,0 +1,206 @@
+"""Operators that keep rows from step to step: what their tasks read, write and report.
+
+An operator reads the state that its last step left, and writes answers and the next state, each to
+a folder of its own. The driver runs a small step itself; tasks of Spark run the parts of a large
+one. Tasks write files, and return what they wrote and counted.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
+from gscope.engine.storage.counts import Counts
+from gscope.engine.storage.parquet_files import State, accept
+from gscope.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gscope.engine.operators.base import Work
+    from gscope.engine.spark.sql.inputs import InputViews
+    from gscope.engine.storage.commits import Output
+    from gscope.engine.storage.parquet_files import WrittenFile
+    from gscope.queries.catalog.user_functions.files import UserFile
+    from gscope.queries.expressions.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class FoldResult:
+    """The result of an operator that keeps rows, in a step.
+
+    Attributes:
+        files: the files of answers that hold rows, in the order of their tasks.
+        state: the rows for the next step; None if there are none.
+        frame: the answers, for queries that read them in the same step; None if none does.
+        output: the answers as an output; None until it is staged, and if they are not delivered.
+    """
+
+    files: tuple[WrittenFile, ...]
+    state: State | None
+    frame: DataFrame | None = None
+    output: Output | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of answers."""
+        return sum(file.rows for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFiles:
+    """The files of a task, each None if it has no rows, and what the task counted."""
+
+    answers: WrittenFile | None
+    state: WrittenFile | None
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """The rows that an earlier step left: files in a folder, and the number of their rows."""
+
+    folder: str
+    files: tuple[str, ...]
+    rows: int
+
+    def read(self, filters: Iterable[tuple[str, str, int]] | None = None) -> pa.Table:
+        """Return the rows that ``filters`` let pass, as of ``pyarrow.parquet``; None for all.
+
+        Raises:
+            EngineError: some rows are missing.
+        """
+        paths = [str(Path(self.folder) / name) for name in self.files]
+        try:
+            rows = sum(pq.read_metadata(path).num_rows for path in paths)
+            if rows == self.rows:
+                chosen = None if filters is None else list(filters)
+                return pq.read_table(paths, filters=chosen, use_threads=False, partitioning=None)
+        except (OSError, pa.ArrowException) as error:
+            message = (
+                f"cannot read the state of {self.rows} rows in {self.folder}: {error};"
+                " executors must share the folder of the job"
+            )
+            raise EngineError(message) from error
+        message = (
+            f"expected the state of {self.rows} rows in {self.folder}, got {rows};"
+            " executors must share the folder of the job"
+        )
+        raise EngineError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What the tasks of one step read and write.
+
+    Attributes:
+        before: the state that the step before left; None if there is none.
+        answers: the folder of answers.
+        after: the folder of the next state.
+        scratch: a folder that may be created, and is removed at the end of the step.
+    """
+
+    before: SavedState | None
+    answers: Path
+    after: Path
+    scratch: Path
+
+
+class StateRunner:
+    """The operators of one program that keep rows in one way.
+
+    Args:
+        session: the session that runs the tasks.
+        sql: returns the rows of a text of Spark SQL.
+        inputs: the rows that operators read.
+        carry_folder: the folder of states; files there that no commit names are deleted in time.
+        user_files: the user code that a worker installs before it folds.
+
+    Attributes:
+        counts: the counts of all steps so far.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        sql: Callable[[str], DataFrame],
+        inputs: InputViews,
+        carry_folder: Path,
+        user_files: tuple[UserFile, ...] = (),
+    ) -> None:
+        self._session = session
+        self._sql = sql
+        self._inputs = inputs
+        self._carry = carry_folder
+        self._user_files = user_files
+        self.counts = Counts()
+
+    def _run(
+        self,
+        work: Work,
+        step: int,
+        answers: Path | None,
+        tasks: Callable[[Places], Sequence[TaskFiles]],
+    ) -> FoldResult:
+        """Run the tasks of a step, and return its result.
+
+        Args:
+            work: the work of the operator.
+            step: the number of the step.
+            answers: a folder to create for Parquet files with the node's rows; None if they are
+                only read in the same step.
+            tasks: runs the tasks.
+        """
+        name = self._name(work, step)
+        places = Places(
+            self._saved(work),
+            answers or self._carry / f"{name}-answers",
+            self._carry / f"{name}-state",
+            self._carry / f"{name}-rows",
+        )
+        places.answers.mkdir()
+        places.after.mkdir()
+        written = tasks(places)
+        shutil.rmtree(places.scratch, ignore_errors=True)
+        for each in written:
+            self.counts += each.counts
+        answered = tuple(each.answers for each in written if each.answers is not None)
+        states = [each.state for each in written if each.state is not None]
+        accept(places.answers, answered)
+        accept(places.after, states)
+        rows, size = sum(file.rows for file in states), sum(file.size_bytes for file in states)
+        names = tuple(file.name for file in states)
+        query = work.node.query
+        state = State(query, step, places.after.name, rows, size, (), names) if rows else None
+        if answers is None:
+            return FoldResult(
+                answered, state, self._frame(work.node.schema, places.answers, answered)
+            )
+        if not answered:
+            answers.rmdir()
+        return FoldResult(answered, state)
+
+    def _name(self, work: Work, step: int) -> str:
+        """Return the beginning of the names of the folders of a step."""
+        return f"{step:012d}-{self._inputs.view(work.node.query)}"
+
+    def _saved(self, work: Work) -> SavedState | None:
+        if work.state is None:
+            return None
+        return SavedState(str(self._carry / work.state.path), work.state.files, work.state.rows)
+
+    def _frame(self, schema: Schema, folder: Path, files: Sequence[WrittenFile]) -> DataFrame:
+        """Return the rows of ``files`` in a folder."""
+        types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in schema.columns)
+        paths = [str(folder / file.name) for file in files]
+        if not paths:
+            return self._session.createDataFrame([], types)
+        return self._session.read.schema(types).parquet(*paths)
