@@ -162,8 +162,14 @@ class InputReader:
             DisconnectedError: it does not answer any more.
         """
         self._is_given_up = False
-        described = log.describe()
+        was_registered = self.is_registered
+        # The input knows the relay before its reply is here, and the relay may end meanwhile.
         self.is_registered = True
+        try:
+            described = log.describe()
+        except StreamError:
+            self.is_registered = was_registered
+            raise
         ensure_same_lftas(self._program, described, str(self.address))
         streams = _streams(described, self._program)
         reply: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()

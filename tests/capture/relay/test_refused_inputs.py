@@ -48,18 +48,22 @@ def test_inputs_forget_a_relay_that_one_of_them_has_refused_before_anything_came
     tmp_path: Path, sensors: dict[str, Sensor], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     describe = RemoteLog.describe
+    relays: list[Relay] = []
 
     def refused_by_b(log: RemoteLog) -> Any:
         if log.address.place == sensors["b"].folder / "sock":
             eventually(lambda: sensors["a"].log.acknowledged)
             message = "refused the token"
             raise StreamError(message)
-        return describe(log)
+        described = describe(log)
+        # Its reply comes when the relay ends already.
+        eventually(lambda: relays and relays[0].loop._is_over)
+        return described
 
     monkeypatch.setattr(RemoteLog, "describe", refused_by_b)
-    relay = Relay(tmp_path / "relay", paths(sensors), consumer=name)
+    relays.append(Relay(tmp_path / "relay", paths(sensors), consumer=name))
     with pytest.raises(RefusedInputError, match="refused the token"):
-        relay.join()
+        relays[0].join()
     assert set(sensors["a"].log.acknowledged) == ({"root"} if name else set())
 
 
