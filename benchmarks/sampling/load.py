@@ -3,10 +3,11 @@
     python -m benchmarks.sampling.load [--packets 10000000] [--runs 3]
 
 The flow query counts packets and bytes by addresses and ports. ``groups`` keeps whole flows, as
-gscope chooses for it; ``tuples`` keeps single packets, as the query asks with ``sampling 'tuples'``.
-``off`` keeps everything. ``floor`` is the same query with a WHERE that rejects every packet: reading
-and decoding, which are not sampled. ``start`` is the same query over 1,000 packets: Python, Java and
-Spark, which is subtracted. The load is the rest of the CPU time as a share of that of ``off``.
+gscope chooses for it; ``tuples`` keeps single packets, as the query asks with ``sampling
+'tuples'``. ``off`` keeps everything. ``floor`` is the same query with a WHERE that rejects every
+packet: reading and decoding, which are not sampled. ``start`` is the query over 1,000 packets:
+Python, Java and Spark, which is subtracted; ``idle`` is the start of ``floor``, whose job has no
+rows. The load is the rest of the CPU time as a share of that of ``off``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Load:
     """The median cost of one contestant.
 
     Attributes:
-        scheme: groups or tuples; otherwise off, floor or start.
+        scheme: groups or tuples; otherwise off, floor, start or idle.
         rate: share of groups or packets that is kept; 1 where nothing is sampled.
         cpu_s: CPU seconds of all processes.
         load: CPU time without that of the start, as a share of that of ``off``.
@@ -65,6 +66,7 @@ def contestants(capture: Path, few: Path) -> Iterator[Contestant]:
     """Yield all contestants; the names of those that sample are scheme and rate."""
     rejecting = FLOW_QUERY.replace("FROM IP", "FROM IP WHERE len < 0")
     yield contestant("start", few, FLOW_QUERY)
+    yield contestant("idle", few, rejecting)
     yield contestant("floor", capture, rejecting)
     yield contestant("off", capture, FLOW_QUERY)
     for rate in RATES:
@@ -75,7 +77,7 @@ def contestants(capture: Path, few: Path) -> Iterator[Contestant]:
 def prepare(few: Path) -> None:
     """Run each query once, so that kernels are compiled and Java has its class-data archive."""
     for one in contestants(few, few):
-        if one.name.endswith(("start", "floor", RATES[0])):
+        if one.name.endswith(("start", "idle", RATES[0])):
             run_once(one)
 
 
@@ -84,18 +86,14 @@ def loads(capture: Path, few: Path, runs: int) -> list[Load]:
     prepare(few)
     costs = race(list(contestants(capture, few)), runs)
     cpu = {name: [cost.cpu_s for cost in each] for name, each in costs.items()}
-    start = statistics.median(cpu["start"])
-    whole = statistics.median(cpu["off"]) - start
-
-    def load(cpu_s: float) -> float:
-        return (cpu_s - start) / whole
-
+    start, idle, off = (statistics.median(cpu[name]) for name in ("start", "idle", "off"))
     rows = []
     for name, taken in cpu.items():
         scheme, _, rate = name.partition(" ")
+        before = idle if scheme in ("idle", "floor") else start
         middle = statistics.median(taken)
-        bounds = (load(min(taken)), load(max(taken)))
-        rows.append(Load(scheme, float(rate or 1), middle, load(middle), *bounds))
+        shares = ((each - before) / (off - start) for each in (middle, min(taken), max(taken)))
+        rows.append(Load(scheme, float(rate or 1), middle, *shares))
     return rows
 
 
