@@ -1,0 +1,1 @@
+"""Query-aware partitioning: by which functions of packet fields a query set may be divided."""

@@ -1,0 +1,132 @@
+"""Where each operator runs if packets are divided by a set, and what the aggregating host receives.
+
+An operator whose inputs are divided runs on all hosts if its compatible set determines the set that
+packets are divided by. If not, a grouping whose aggregates can be merged from partial ones is split:
+hosts make partial rows, which the aggregating host merges. Every other operator runs there, and so
+does all that reads it.
+
+The cost of an operator is what the aggregating host receives for it: the rows of divided inputs if
+it runs there, partial rows if it is split, its own rows if it runs on all hosts and is a result.
+
+Source: "Query-aware partitioning for monitoring massive network data streams" (SIGMOD 2008), §4.2.1
+(cost) and §5 (transformed plans).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from gscope.queries.analysis.partitioning.compatible import ANY, is_compatible
+from gscope.queries.analysis.partitioning.traffic import packet_width
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
+from gscope.queries.plan.logical import Filter, GroupBy, RunningGroupBy, Scan, WindowGroupBy
+from gscope.queries.plan.split.running import epoch_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.queries.analysis.partitioning.operators import Operator
+    from gscope.queries.analysis.partitioning.sets import PartitionSet
+    from gscope.queries.analysis.partitioning.traffic import Rows
+    from gscope.queries.plan.logical import AggregateCall, Node
+
+
+class Place(Enum):
+    """Where an operator runs."""
+
+    HOSTS = "hosts"
+    SPLIT = "split"
+    CENTRAL = "central"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The places of the operators of a query set.
+
+    Attributes:
+        given: the set that packets are divided by.
+        places: the place of each operator, in order.
+        received: the bytes that the aggregating host receives for each operator, for each packet.
+        total: the bytes that it receives in all; rows that several operators read are sent once.
+    """
+
+    given: PartitionSet
+    places: tuple[Place, ...]
+    received: tuple[float, ...]
+    total: float
+
+    @property
+    def cost(self) -> float:
+        """The most that is received for one operator."""
+        return max(self.received, default=0.0)
+
+
+def place(
+    operators: Sequence[Operator], rows: Sequence[Rows], given: PartitionSet, hosts: int
+) -> Placement:
+    """Return the places of all operators, and what they cost.
+
+    Args:
+        operators: the operators, each after those that it reads.
+        rows: the rows of each.
+        given: the set that packets are divided by; an empty one stands for packets that are divided
+            by chance.
+        hosts: the number of hosts.
+    """
+    places: list[Place] = []
+    for operator in operators:
+        places.append(_place(operator, [places[number] for number in operator.inputs], given))
+    received = [0.0] * len(operators)
+    sent: dict[int, float] = {}
+    for number, (operator, where) in enumerate(zip(operators, places, strict=True)):
+        match where:
+            case Place.SPLIT:
+                received[number] = rows[number].partials(hosts)
+                sent[number] = received[number]
+            case Place.CENTRAL:
+                for each in operator.inputs:
+                    if places[each] is Place.HOSTS:
+                        size = _size(operators[each].node, rows[each], operator.node)
+                        received[number] += size
+                        sent[each] = max(size, sent.get(each, 0.0))
+            case Place.HOSTS if operator.is_result and operator.is_root:
+                received[number] = rows[number].size
+                sent[number] = max(received[number], sent.get(number, 0.0))
+    return Placement(given, tuple(places), tuple(received), sum(sent.values()))
+
+
+def _place(operator: Operator, inputs: Sequence[Place], given: PartitionSet) -> Place:
+    if any(each is not Place.HOSTS for each in inputs):
+        return Place.CENTRAL
+    # What looks at one row at a time runs wherever its rows are, however they were divided.
+    if operator.compatible is ANY or is_compatible(operator.compatible, given):
+        return Place.HOSTS
+    return Place.SPLIT if is_splittable(operator.node) else Place.CENTRAL
+
+
+def is_splittable(node: Node) -> bool:
+    """Return whether partial rows of several hosts can be merged to the rows of a grouping."""
+    match node:
+        case GroupBy() | RunningGroupBy():
+            calls: Sequence[AggregateCall] = epoch_calls(node).calls
+        case WindowGroupBy(aggregates=aggregates):
+            calls = aggregates
+        case _:
+            return False
+    return all(
+        call.function in {DISTINCT_VALUES, *RUNNING}
+        or AGGREGATES[call.function].is_splittable(call.arguments)
+        for call in calls
+    )
+
+
+def _size(node: Node, rows: Rows, reader: Node) -> float:
+    """Return the bytes of rows that are sent to ``reader``; of packets, only the fields it reads."""
+    if isinstance(node, Scan | Filter) and isinstance(
+        reader, GroupBy | RunningGroupBy | WindowGroupBy
+    ):
+        return rows.number * (packet_width(reader) or rows.width)
+    return rows.size
