@@ -35,6 +35,28 @@ _OF_RUNS = tuple(key for key in OF_RUNS if not key.startswith("shedding."))
 @with_texts_to_deliver
 @with_interfaces
 @option(
+    "--hosts",
+    heading="Output",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Also show how the queries divide among N hosts, and what one of them receives to answer.",
+)
+@option(
+    "--partition-set",
+    heading="Output",
+    metavar="GSQL,...",
+    help="With --hosts: what packets are divided by, such as 'srcIP & 0xFFFFFF00, destIP' or"
+    " '{srcIP, destIP}' for both directions alike. Default: the set of least cost.",
+)
+@option(
+    "--statistics",
+    heading="Output",
+    metavar="RUN|FILE",
+    shell_complete=candidates.files,
+    help="With --hosts: count rows as a run of the same queries did: its name, or a file with the"
+    " output of `gscope status --json`. Default: assumed shares of rows.",
+)
+@option(
     "--lfta",
     "shows_kernel",
     heading="Output",
@@ -63,6 +85,9 @@ _OF_RUNS = tuple(key for key in OF_RUNS if not key.startswith("shedding."))
 def explain(
     request: QueryRequest,
     interfaces: tuple[str, ...],
+    hosts: int | None,
+    partition_set: str | None,
+    statistics: str | None,
     shows_kernel: bool,
     shows_spark: bool,
     is_dot: bool,
@@ -75,6 +100,9 @@ def explain(
     (in the capture daemon) and HFTAs (on Spark), the predicates of the prefilter, the ordering of
     columns, and what bounds the state.
     """
+    if hosts is None and (partition_set is not None or statistics is not None):
+        message = "--partition-set and --statistics apply only with --hosts"
+        raise click.UsageError(message)
     if is_dot and (is_json or shows_kernel or shows_spark):
         message = "--dot cannot be combined with --json, --lfta or --spark"
         raise click.UsageError(message)
@@ -86,6 +114,12 @@ def explain(
     compiled = compile_request(request, interfaces or tuple(config.interfaces), config)
     show_warnings(compiled)
     explanation = explain_compiled(compiled)
+    if hosts is not None:
+        from gscope.cli.commands.partitioning import explained_partitioning
+
+        explanation["partitioning"] = explained_partitioning(
+            compiled, hosts, partition_set, statistics, config
+        )
     if is_dot:
         from gscope.cli.render.dot import as_dot
         from gscope.cli.render.explain import ANY

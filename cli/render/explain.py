@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.capture.lfta.codegen.predicate import shared_predicates
+from gscope.queries.analysis.partitioning.explained import partitioning_lines
 from gscope.queries.plan.explain.clocks import warning
 from gscope.queries.plan.explain.show_plans import (
     show_interval,
@@ -160,6 +161,10 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "Sampling (with --sample-rate)"
     yield from _indented(list(sampling_lines(explanation["sampling"])))
+    if (partitioning := explanation.get("partitioning")) is not None:
+        yield ""
+        yield f"Partitioning (over {partitioning['hosts']} hosts)"
+        yield from _indented(list(partitioning_lines(partitioning)))
     yield ""
     yield "Results"
     yield from _indented([f"{query} from {of}" for query, of in explanation["results"].items()])

@@ -74,6 +74,9 @@ queries/analysis: queries queries/gsql queries/expressions queries/catalog/scala
     queries/plan queries/plan/rules queries/plan/windows queries/analysis/typing
     queries/analysis/names queries/analysis/windows queries/analysis/groups queries/analysis/joins
     queries/analysis/sampling
+queries/analysis/partitioning: queries/gsql queries/expressions queries/catalog/scalar
+    queries/catalog queries/catalog/aggregates.py queries/catalog/running.py queries/plan
+    queries/plan/split queries/analysis/sampling queries/analysis
 queries/compile.py: queries/gsql queries/plan/windows queries/plan queries/plan/rules queries/plan/split
     queries/analysis/sampling queries/analysis
 capture/heartbeats:
@@ -163,6 +166,7 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows
     queries/plan queries/plan/explain queries/plan/split queries/analysis/typing
     queries/analysis/names queries/compile.py queries/catalog/sampling
+    queries/analysis/partitioning
 cli capture: capture/heartbeats capture capture/log/remote capture/packet capture/process/confinement
     capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
