@@ -259,7 +259,9 @@ class Supervisor:
                 self._is_captured = True
                 self._show_job()
                 # What follows, until the last step is acknowledged, takes as long as it takes.
-                self._processes[CAPTURE].liveness.expect(self._stream_s())
+                self._processes[CAPTURE].liveness.expect(
+                    self._limits.stream_s if self._processes.is_live else None
+                )
             case ProcessExit(code=code) if is_current:
                 self._recovery.on_exit(event.source, code)
             case StepCommitted() as commit if process is not None:
@@ -281,7 +283,7 @@ class Supervisor:
                 job.complaint, job.lacks_memory = message, out_of_memory
             case SparkReady() if job.state.is_up:
                 self.reached("Spark ready")
-                job.on_working(self._limits.job_s if self._processes.is_live else None)
+                job.on_working(self._silence_s(self._limits.job_s))
                 self._show_job()
             case JobFinished(phases=phases):
                 self.outcome.job_phases = phases
@@ -351,14 +353,22 @@ class Supervisor:
             if sum(answers.rows.values()) > before:
                 self._observer.on_rows()
 
-    def _stream_s(self) -> float | None:
-        return self._limits.stream_s if self._processes.is_live else None
+    def _silence_s(self, limit_s: float) -> float | None:
+        """Return how long a process that works may be silent; None for as long as it takes.
+
+        Args:
+            limit_s: the limit of a live run. A replay has one only after a signal, also for what
+                begins to work then.
+        """
+        if self._processes.is_live:
+            return limit_s
+        return self._limits.job_s if self._is_stopping else None
 
     def _on_listening(self, answers: Delivery, passthrough: Passthrough) -> None:
         """Begin to answer, or go on: a daemon takes packets, and consumers may connect."""
         capture = self._processes[CAPTURE]
         is_first = not capture.has_worked
-        capture.on_working(self._stream_s())
+        capture.on_working(self._silence_s(self._limits.stream_s))
         self.reached("capture listening")
         if is_first:
             with self._observer.aside():

@@ -7,7 +7,7 @@ import signal
 import threading
 
 import pytest
-from tests.cli.supervision.stage import CAPTURES, Stage, stage
+from tests.cli.supervision.stage import CAPTURES, SUMMARY, Stage, stage
 from tests.support.gscope_command import descendants
 
 from gscope.cli.supervision import process_set
@@ -47,6 +47,25 @@ def test_a_signal_ends_a_replay_whose_job_never_answers(
     ) as caught:
         stage.run()
     assert caught.value.exit_code == 128 + signal.SIGTERM
+    stage.supervisor.stop()
+
+
+def test_a_job_that_is_ready_after_the_signal_is_watched_too(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SilenceLimits, "job_s", 1.0)
+    # The daemon's last report comes after the signal was handled, and then the job gets ready.
+    stage.start(
+        'signal.signal(signal.SIGTERM, lambda *_: (run_dir / "stopped").touch())\n'
+        'emit("listening")\n'
+        'while not (run_dir / "stopped").exists(): time.sleep(0.01)\n'
+        + SUMMARY
+        + "time.sleep(1000)\n",
+        'while not (run_dir / "stopped").exists(): time.sleep(0.01)\n' + DEAF,
+    )
+    monkeypatch.setattr(stage.answers, "begin", lambda: stage.supervisor.on_signal(signal.SIGTERM))
+    with pytest.raises(GscopeError, match=r"the HFTA job did not respond for \d+ s after the sig"):
+        stage.run()
     stage.supervisor.stop()
 
 
