@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow.flight as flight
 import pytest
-from tests.support.gscope_command import PATIENCE_S
+from tests.support.gscope_command import PATIENCE_S, wait_for
 
 from gscope.capture.log.server import MAX_SUBSCRIPTIONS
 from gscope.engine.log_client.flight_client import LogClient
-from gscope.errors import StreamError
+from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
 
 if TYPE_CHECKING:
@@ -70,10 +70,19 @@ class Server:
         return client
 
     def ensure_alive(self) -> None:
+        """Check that it answers, at the latest after it has closed what was opened before.
+
+        While it closes hundreds of connections, gRPC may cut a new one; clients connect again.
+        """
+        wait_for(self._answers, "an answer of the server")
+
+    def _answers(self) -> bool:
         assert self._process.poll() is None
-        with LogClient(self.path) as client:
+        with suppress(DisconnectedError), LogClient(self.path) as client:
             client.ping()
             assert len(next(client.subscribe({"a": 1990}))) == 10
+            return True
+        return False
 
     def close(self) -> None:
         self._process.kill()
