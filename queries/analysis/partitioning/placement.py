@@ -125,8 +125,6 @@ def is_splittable(node: Node) -> bool:
 
 def _size(node: Node, rows: Rows, reader: Node) -> float:
     """Return the bytes of rows that are sent to ``reader``; of packets, only the fields it reads."""
-    if isinstance(node, Scan | Filter) and isinstance(
-        reader, GroupBy | RunningGroupBy | WindowGroupBy
-    ):
-        return rows.number * (packet_width(reader) or rows.width)
+    if isinstance(node, Scan | Filter) and (width := packet_width(reader)):
+        return rows.number * width
     return rows.size
