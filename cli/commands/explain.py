@@ -45,6 +45,7 @@ _OF_RUNS = tuple(key for key in OF_RUNS if not key.startswith("shedding."))
     "--partition-set",
     heading="Output",
     metavar="GSQL,...",
+    shell_complete=candidates.query_text,
     help="With --hosts: what packets are divided by, such as 'srcIP & 0xFFFFFF00, destIP' or"
     " '{srcIP, destIP}' for both directions alike. Default: the set of least cost.",
 )
