@@ -16,13 +16,15 @@ from gscope.queries.plan.logical import GroupBy, Join, RunningGroupBy, WindowGro
 from gscope.queries.plan.sampling import Standing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     from tests.queries.analysis.sampling.plain_answers import Packet
 
     from gscope.queries.analysis.sampling.query_sets import PlacedTree
+    from gscope.queries.analysis.sampling.standings import Outcome
 
+    Keeps: TypeAlias = Callable[[int, Packet], bool]
     Maker: TypeAlias = Callable[[int], tuple[Sampled, list[Packet]]]
 
 _MOST_UNITS = 9
@@ -31,51 +33,51 @@ _MOST_UNITS = 9
 MAKERS = (Sampled.at_random, Sampled.over_time)
 
 
-@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
-@pytest.mark.parametrize("seed", cases(range(60), range(60, 2000)))
-def test_whole_nodes_have_the_rows_of_the_full_answer(make: Maker, seed: int) -> None:
-    """All packets of a row are kept, or none; the sampled answer is the rows that are kept."""
+def sampled_nodes(
+    make: Maker, seed: int, rate: float
+) -> Iterator[tuple[Outcome, tuple[str, list[Row]], list[Row], Callable[[tuple[int, int]], bool]]]:
+    """Yield for each query its outcome, its rows in full and of a sample, and which packets it keeps."""
     sampled, traffic = make(seed)
     for tree in sampled.trees:
         assert tree.tree is not None
         keeps = sampled.keeps(
-            tree, traffic, lambda unit: random.Random(repr((seed, unit))).random() < 0.5
+            tree, traffic, lambda unit: random.Random(repr((seed, unit))).random() < rate
         )
         full, sample = plain(sampled, traffic), plain(sampled, traffic, keeps)
         full.answer(tree.result)
         sample.answer(tree.result)
         judge = sampled.found.judge(tree)
         roots = [node for node in tree.tree.walk() if node.is_root]
-        for node, (name, rows), (_, found) in zip(roots, full.rows, sample.rows, strict=True):
-            outcome = judge.outcomes[node]
-            if not outcome.is_whole:
-                continue
-            exact = [c for c, s in outcome.columns.items() if s is Standing.WHOLE]
-            fates = [{keeps(leaf, traffic[n]) for leaf, n in row.packets} for row in rows]
-            assert all(len(fate) == 1 for fate in fates), name
-            expected = [row for row, fate in zip(rows, fates, strict=True) if fate == {True}]
-            assert counted(_only(expected, exact)) == counted(_only(found, exact)), name
+
+        def is_kept(at: tuple[int, int], keeps: Keeps = keeps) -> bool:
+            leaf, number = at
+            return keeps(leaf, traffic[number])
+
+        for node, named, (_, found) in zip(roots, full.rows, sample.rows, strict=True):
+            yield judge.outcomes[node], named, found, is_kept
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("seed", cases(range(60), range(60, 2000)))
+def test_whole_nodes_have_the_rows_of_the_full_answer(make: Maker, seed: int) -> None:
+    """All packets of a row are kept, or none; the sampled answer is the rows that are kept."""
+    for outcome, (name, rows), found, keeps in sampled_nodes(make, seed, 0.5):
+        if not outcome.is_whole:
+            continue
+        exact = [c for c, s in outcome.columns.items() if s is Standing.WHOLE]
+        fates = [set(map(keeps, row.packets)) for row in rows]
+        assert all(len(fate) == 1 for fate in fates), name
+        expected = [row for row, fate in zip(rows, fates, strict=True) if fate == {True}]
+        assert counted(_only(expected, exact)) == counted(_only(found, exact)), name
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("seed", cases(range(60), range(60, 2000)))
 def test_whole_columns_have_values_of_the_full_answer(make: Maker, seed: int) -> None:
     """Also of estimates: together they are those of a row of the full answer."""
-    sampled, traffic = make(seed)
-    for tree in sampled.trees:
-        assert tree.tree is not None
-        keeps = sampled.keeps(
-            tree, traffic, lambda unit: random.Random(repr((seed, unit))).random() < 0.2
-        )
-        full, sample = plain(sampled, traffic), plain(sampled, traffic, keeps)
-        full.answer(tree.result)
-        sample.answer(tree.result)
-        judge = sampled.found.judge(tree)
-        roots = [node for node in tree.tree.walk() if node.is_root]
-        for node, (name, rows), (_, found) in zip(roots, full.rows, sample.rows, strict=True):
-            columns = judge.outcomes[node].columns
-            exact = [c for c, standing in columns.items() if standing is Standing.WHOLE]
-            assert set(counted(_only(found, exact))) <= set(counted(_only(rows, exact))), name
+    for outcome, (name, rows), found, _ in sampled_nodes(make, seed, 0.2):
+        exact = [c for c, standing in outcome.columns.items() if standing is Standing.WHOLE]
+        assert set(counted(_only(found, exact))) <= set(counted(_only(rows, exact))), name
 
 
 def _only(rows: list[Row], columns: list[str]) -> list[Row]:
