@@ -269,7 +269,7 @@ class Job:
 
     def _program(self) -> Program:
         from gscope.queries.plan.program_file import read_program
-        from gscope.queries.plan.scaling import with_rate
+        from gscope.queries.plan.sampling.scaling import with_rate
         from gscope.queries.run_folder.layout import PROGRAM_FILE
 
         program = read_program(self._run_dir / PROGRAM_FILE)
@@ -282,8 +282,8 @@ class Job:
     def _samples(self, program: Program) -> SampleThresholds | None:
         """Return the thresholds that follow the load; None if the capture has none."""
         from gscope.engine.steps.epoch_thresholds import SampleThresholds
-        from gscope.queries.plan.moving_samples import moving_samples
-        from gscope.queries.plan.sampling_hash import HashKey
+        from gscope.queries.plan.sampling.keyed_hash import HashKey
+        from gscope.queries.plan.sampling.moving_samples import moving_samples
         from gscope.queries.run_folder.sample_seed import moving_seed
 
         seed = moving_seed(self._run_dir)

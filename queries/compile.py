@@ -12,9 +12,9 @@ from gscope.queries.analysis.sampling.query_sets import QuerySetSampling
 from gscope.queries.analysis.sampling.sampled import sampled
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.hidden_order import with_order
-from gscope.queries.plan.moving_samples import moving_samples
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.plan.rules.optimize import optimize
+from gscope.queries.plan.sampling.moving_samples import moving_samples
 from gscope.queries.plan.split.share import share
 from gscope.queries.plan.split.split import split
 from gscope.queries.plan.trees import scans
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gscope.queries.plan.logical import LogicalPlan
     from gscope.queries.plan.program import Program
-    from gscope.queries.plan.sampling_report import SamplingReport
+    from gscope.queries.plan.sampling.report import SamplingReport
 
 
 _MOST_SCHEMES = 4

@@ -47,7 +47,7 @@ from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.library.files import library_files
-from gscope.queries.plan.sampling import LeafSampling, SamplingMethod
+from gscope.queries.plan.program_sampling import LeafSampling, SamplingMethod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

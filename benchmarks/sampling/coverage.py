@@ -31,9 +31,9 @@ from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Call, Column, walk
 from gscope.queries.plan.logical import GroupBy
 from gscope.queries.plan.program import AggregationNode
-from gscope.queries.plan.sampling import SamplingMethod
-from gscope.queries.plan.sampling_hash import HashKey, address_words, hash_words, threshold_of
-from gscope.queries.plan.scaling import with_rate
+from gscope.queries.plan.program_sampling import SamplingMethod
+from gscope.queries.plan.sampling.keyed_hash import HashKey, address_words, hash_words, threshold_of
+from gscope.queries.plan.sampling.scaling import with_rate
 from gscope.queries.plan.trees import map_expression, nodes_of
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.shedding.thresholds import InitialSampling
 from gscope.capture.sources.files.open import open_source
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
-from gscope.queries.plan.sampling import LeafSampling, SamplingMethod
-from gscope.queries.plan.sampling_hash import HashKey, threshold_of
+from gscope.queries.plan.program_sampling import LeafSampling, SamplingMethod
+from gscope.queries.plan.sampling.keyed_hash import HashKey, threshold_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

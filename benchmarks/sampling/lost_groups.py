@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling_hash import HashKey, hash_terms
+from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

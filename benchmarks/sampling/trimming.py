@@ -31,8 +31,8 @@ from gscope.engine.steps.steps import Step
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.release import ReleasedInput
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
-from gscope.queries.plan.moving_samples import moving_samples
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, HashKey
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, HashKey
+from gscope.queries.plan.sampling.moving_samples import moving_samples
 from gscope.queries.streams.messages import Batch, Extent
 from gscope.queries.streams.thresholds import ThresholdSchedule
 

@@ -26,8 +26,8 @@ from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.int64 import MAX_TIME_NS
-from gscope.queries.plan.sampling import SamplingMethod
-from gscope.queries.plan.sampling_hash import LANE_PACKETS, HashKey, hash_packet, hash_terms
+from gscope.queries.plan.program_sampling import SamplingMethod
+from gscope.queries.plan.sampling.keyed_hash import LANE_PACKETS, HashKey, hash_packet, hash_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

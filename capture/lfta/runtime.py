@@ -38,7 +38,7 @@ from gscope.capture.packet.workspace import WORKSPACE_BYTES
 from gscope.capture.shedding.thresholds import InitialSampling
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.int64 import MAX_TIME_NS
-from gscope.queries.plan.sampling_hash import LANE_PACKETS, HashKey, mix
+from gscope.queries.plan.sampling.keyed_hash import LANE_PACKETS, HashKey, mix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

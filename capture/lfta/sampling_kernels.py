@@ -1,6 +1,6 @@
 """The kernels of sampling: the keyed hash, and the fate of each packet of a batch.
 
-``queries/plan/sampling_hash.py`` describes the hash, and computes the same one. The fate of a
+``queries/plan/sampling/keyed_hash.py`` describes the hash, and computes the same one. The fate of a
 packet is a byte: a rule that rejects a packet which its LFTA wants adds ``WANTED``, an LFTA that
 takes one adds ``TAKEN``. Both do so again, without effect, where a batch is processed again because
 room ran out. A packet that is wanted and not taken by any LFTA is shed.

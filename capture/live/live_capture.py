@@ -18,7 +18,7 @@ from gscope.capture.live.uncaptured_interfaces import end_uncaptured
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.shedding.load_control import LoadControl
 from gscope.capture.shedding.settings import SheddingMode
-from gscope.queries.plan.moving_samples import moving_samples
+from gscope.queries.plan.sampling.moving_samples import moving_samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

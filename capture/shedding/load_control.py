@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.shedding.controller import LoadReason, LoadSignals, RateState, next_rate
 from gscope.capture.shedding.moving_thresholds import begin_moving
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, rate_of, threshold_of
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, rate_of, threshold_of
 from gscope.queries.plan.unbounded_search import first_reached
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.shedding.moving_thresholds import MovingThresholds
     from gscope.queries.expressions.expressions import Column, Expression, PacketField
-    from gscope.queries.plan.moving_samples import MovingSample
+    from gscope.queries.plan.sampling.moving_samples import MovingSample
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
 INTERVAL_NS = 20_000_000

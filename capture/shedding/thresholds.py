@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, HashKey, threshold_of
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, HashKey, threshold_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

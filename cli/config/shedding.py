@@ -134,7 +134,7 @@ def ensure_allowed(program: Program, shedding: SheddingSettings) -> None:
         UsageError: the rate is too low, or a query selects what only a fixed rate gives.
     """
     if shedding.mode is SheddingMode.AUTO:
-        from gscope.queries.plan.scaling import readers_of_intervals
+        from gscope.queries.plan.sampling.scaling import readers_of_intervals
 
         if readers := readers_of_intervals(program):
             message = (

@@ -44,7 +44,7 @@ def warn_of_unsampled(config: Config, program: Program) -> None:
     if not shedding.is_on:
         return
     if shedding.mode is SheddingMode.AUTO:
-        from gscope.queries.plan.moving_samples import moving_samples
+        from gscope.queries.plan.sampling.moving_samples import moving_samples
 
         for lftas, reason in moving_samples(program)[1].items():
             click.echo(f"warning: --shedding auto keeps all packets of {lftas}: {reason}", err=True)

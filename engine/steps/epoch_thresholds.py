@@ -20,8 +20,8 @@ from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.trim import ThresholdRange, Trim
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.int64 import MIN_TIME_NS
-from gscope.queries.plan.epoch_rates import with_epoch_rates
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, rate_of
+from gscope.queries.plan.sampling.epoch_rates import with_epoch_rates
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, rate_of
 from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep, schedule_of
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.expressions.expressions import Expression, PacketField
-    from gscope.queries.plan.epoch_rates import RateReader
-    from gscope.queries.plan.moving_samples import MovingSample, TrimmedSide
     from gscope.queries.plan.program import HftaNode
-    from gscope.queries.plan.sampled_rows import ThresholdSource
-    from gscope.queries.plan.sampling_hash import HashKey
+    from gscope.queries.plan.sampling.epoch_rates import RateReader
+    from gscope.queries.plan.sampling.keyed_hash import HashKey
+    from gscope.queries.plan.sampling.moving_samples import MovingSample, TrimmedSide
+    from gscope.queries.plan.sampling.sampled_rows import ThresholdSource
 
 _NS_PER_SECOND = 1_000_000_000
 _LATEST_NS = 1 << 62

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.sampling_hash import HashKey
+    from gscope.queries.plan.sampling.keyed_hash import HashKey
 
 
 @dataclass(frozen=True, slots=True)

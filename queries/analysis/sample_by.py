@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.gsql import nodes
     from gscope.queries.plan.logical import Merge, Node
-    from gscope.queries.plan.sampling import HintTerm
+    from gscope.queries.plan.program_sampling import HintTerm
 
 
 def terms_of_sample(

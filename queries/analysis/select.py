@@ -73,9 +73,9 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.windows.window_input import WindowInput
     from gscope.queries.expressions.expressions import Expression, PacketField
     from gscope.queries.expressions.types import Ordering
+    from gscope.queries.plan.program_sampling import HintTerm
     from gscope.queries.plan.row_order import Order
     from gscope.queries.plan.sample_columns import SampleColumn
-    from gscope.queries.plan.sampling import HintTerm
     from gscope.queries.plan.sampling_operator import SampleGroupBy
 
 

@@ -17,9 +17,9 @@ from gscope.queries.plan.sampling_operator import SampleGroupBy
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, NamedExpression
     from gscope.queries.expressions.schema import Schema
+    from gscope.queries.plan.program_sampling import SamplingHint
     from gscope.queries.plan.row_order import Order
     from gscope.queries.plan.sample_columns import SampleColumn
-    from gscope.queries.plan.sampling import SamplingHint
     from gscope.queries.plan.windows.window import Window
 
 

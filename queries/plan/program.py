@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Call, Expression, Value
     from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.logical import Watchlist
+    from gscope.queries.plan.program_sampling import LeafSampling, SamplingComponent
     from gscope.queries.plan.row_order import Order
-    from gscope.queries.plan.sampling import LeafSampling, SamplingComponent
 
 
 @dataclass(frozen=True, slots=True)

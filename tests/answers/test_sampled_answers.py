@@ -18,8 +18,8 @@ from tests.golden.driver import Variation, answer
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import PacketField
-from gscope.queries.plan.sampling import SamplingMethod
-from gscope.queries.plan.sampling_hash import HashKey, hash_packet, hash_terms, threshold_of
+from gscope.queries.plan.program_sampling import SamplingMethod
+from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_packet, hash_terms, threshold_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,7 +26,7 @@ from tests.golden.driver import RESTLESS, Row, Variation, answer
 from gscope.queries.catalog.scalar.hashes import xxh64
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling_hash import HashKey, hash_terms, threshold_of
+from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_terms, threshold_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -23,9 +23,9 @@ from gscope.capture.shedding.moving_thresholds import begin_moving
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import PacketField
-from gscope.queries.plan.moving_samples import MovingSample, moving_samples
 from gscope.queries.plan.program import StreamInput, node_inputs
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, HashKey, hash_terms
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, HashKey, hash_terms
+from gscope.queries.plan.sampling.moving_samples import MovingSample, moving_samples
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from tests.support.long_form import cases
 
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.queries.plan.program import QueryInput
-from gscope.queries.plan.sampling import SamplingMethod
+from gscope.queries.plan.program_sampling import SamplingMethod
 
 if TYPE_CHECKING:
     from tests.support.shared_spark import SharedSpark

@@ -22,8 +22,8 @@ from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.shedding.thresholds import InitialSampling
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import NamedExpression
-from gscope.queries.plan.sampling import LeafSampling, SamplingMethod
-from gscope.queries.plan.sampling_hash import HashKey, hash_packet, hash_terms, threshold_of
+from gscope.queries.plan.program_sampling import LeafSampling, SamplingMethod
+from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_packet, hash_terms, threshold_of
 
 if TYPE_CHECKING:
     import random

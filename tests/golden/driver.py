@@ -38,11 +38,11 @@ from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.moving_samples import moving_samples
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.plan.row_order import visible
-from gscope.queries.plan.sampling_hash import HashKey
-from gscope.queries.plan.scaling import with_rate
+from gscope.queries.plan.sampling.keyed_hash import HashKey
+from gscope.queries.plan.sampling.moving_samples import moving_samples
+from gscope.queries.plan.sampling.scaling import with_rate
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:

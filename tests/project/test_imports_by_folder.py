@@ -43,9 +43,10 @@ queries/library: queries queries/gsql
 queries/plan/windows: queries queries/expressions queries/catalog
 queries/plan: queries queries/gsql queries/expressions queries/run_folder queries/catalog/scalar
     queries/catalog queries/catalog/aggregate queries/catalog/user_functions queries/plan/windows
+queries/plan/sampling: queries/gsql queries/expressions queries/catalog queries/plan
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan queries/plan/windows
-    queries/catalog/sampling
+    queries/catalog/sampling queries/plan/sampling
 queries/plan/rules: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/ordering queries/plan
 queries/plan/split: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
@@ -61,24 +62,26 @@ queries/analysis/names: queries queries/gsql queries/expressions queries/catalog
 queries/analysis/windows: queries/gsql queries/expressions queries/catalog/scalar queries/plan
     queries/plan/windows queries/analysis/typing queries/analysis/names
 queries/analysis/groups: queries queries/gsql queries/expressions queries/catalog/scalar
-    queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py queries/catalog/running.py
-    queries/catalog/ordering queries/plan queries/plan/windows queries/analysis/typing
-    queries/analysis/names queries/analysis/windows queries/catalog/sampling
+    queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
+    queries/catalog/running.py queries/catalog/ordering queries/plan queries/plan/windows
+    queries/analysis/typing queries/analysis/names queries/analysis/windows queries/catalog/sampling
 queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
     queries/catalog/ordering queries/plan queries/analysis/typing queries/analysis/names
     queries/analysis/groups
+queries/analysis/lineage: queries/gsql queries/expressions queries/catalog queries/catalog/ordering
+    queries/plan queries/plan/split
 queries/analysis/sampling: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
-    queries/catalog/aggregates.py queries/catalog/ordering queries/plan queries/plan/windows
-    queries/plan/split
+    queries/catalog/aggregates.py queries/plan queries/plan/windows queries/plan/sampling
+    queries/analysis/lineage
 queries/analysis: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/plan queries/plan/rules queries/plan/windows queries/analysis/typing
     queries/analysis/names queries/analysis/windows queries/analysis/groups queries/analysis/joins
     queries/analysis/sampling
 queries/analysis/partitioning: queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py queries/plan
-    queries/plan/split queries/analysis/sampling queries/analysis
-queries/compile.py: queries/gsql queries/plan/windows queries/plan queries/plan/rules queries/plan/split
-    queries/analysis/sampling queries/analysis
+    queries/plan/split queries/analysis queries/analysis/lineage
+queries/compile.py: queries/gsql queries/plan/windows queries/plan queries/plan/rules
+    queries/plan/split queries/analysis/sampling queries/analysis queries/plan/sampling
 capture/heartbeats:
 capture/shedding:
 capture: capture/heartbeats capture/shedding
@@ -92,8 +95,8 @@ capture/sources/files: capture/kernels capture/packet capture/process/confinemen
 capture/sources/af_packet: capture/kernels capture/sources
 capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
 capture/sources/synthetic:
-capture/lfta: capture/kernels capture/kernels/native capture/packet capture/packet/dissector capture/sources
-    capture/shedding
+capture/lfta: capture/kernels capture/kernels/native capture/packet capture/packet/dissector
+    capture/sources capture/shedding
 capture/lfta/codegen: capture/packet capture/lfta
 capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
 capture/lfta/runtime.py: capture/packet capture/sources capture/shedding capture/lfta
@@ -111,9 +114,9 @@ capture/live: capture/heartbeats capture capture/sources capture/sources/af_pack
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
     capture/interface capture/process capture/shedding
 capture/relay: capture capture/log capture/log/remote capture/interface capture/process capture/live
-capture/daemon.py: capture/heartbeats capture capture/process/confinement capture/sources/files capture/log
-    capture/log/remote capture/saving capture/interface capture/process capture/replay capture/live
-    capture/relay
+capture/daemon.py: capture/heartbeats capture capture/process/confinement capture/sources/files
+    capture/log capture/log/remote capture/saving capture/interface capture/process capture/replay
+    capture/live capture/relay
 engine:
 engine/log_client:
 engine/watermarks:
@@ -126,18 +129,18 @@ engine/sampling: engine/watermarks engine/functions engine/sinks engine/running
 engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine/watermarks engine/storage engine/operators engine/steps
-engine/spark/sql: engine/watermarks engine/functions engine/storage engine/running
-    engine/operators engine/sampling
+engine/spark/sql: engine/watermarks engine/functions engine/storage engine/running engine/operators
+    engine/sampling
 engine/spark/staging: engine/watermarks engine/storage engine/running engine/operators engine/steps
     engine/spark/sql
-engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage
-    engine/running engine/windows engine/operators engine/steps engine/spark/sql
-    engine/spark/staging engine/sampling
+engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage engine/running
+    engine/windows engine/operators engine/steps engine/spark/sql engine/spark/staging
+    engine/sampling
 engine/spark/jvm: engine/monitoring engine/spark/tasks
-engine/spark: engine/watermarks engine/storage engine/operators engine/steps
-    engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/jvm
-engine/job.py: engine engine/log_client engine/storage engine/steps
-    engine/monitoring engine/spark/sql engine/spark/jvm engine/spark
+engine/spark: engine/watermarks engine/storage engine/operators engine/steps engine/spark/sql
+    engine/spark/staging engine/spark/tasks engine/spark/jvm
+engine/job.py: engine engine/log_client engine/storage engine/steps engine/monitoring
+    engine/spark/sql engine/spark/jvm engine/spark
 cli:
 cli/rundir:
 cli/config: cli/rundir
@@ -156,17 +159,17 @@ cli/main.py: cli/render
 _DOORS = """
 capture queries: queries queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/user_functions
-    queries/plan queries/plan/split
+    queries/plan queries/plan/split queries/plan/sampling
 engine queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/plan queries/plan/windows
-    queries/analysis/typing queries/catalog/sampling
+    queries/analysis/typing queries/catalog/sampling queries/plan/sampling
 cli queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows
     queries/plan queries/plan/explain queries/plan/split queries/analysis/typing
     queries/analysis/names queries/compile.py queries/catalog/sampling
-    queries/analysis/partitioning
+    queries/analysis/partitioning queries/plan/sampling
 cli capture: capture/heartbeats capture capture/log/remote capture/packet capture/process/confinement
     capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps

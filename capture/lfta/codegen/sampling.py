@@ -20,15 +20,15 @@ from gscope.capture.lfta.sampling_kernels import TAKEN, WANTED
 from gscope.capture.lfta.state import SAMPLING_NAMES, InterfaceState, SamplingState
 from gscope.capture.packet.record import INFO, REASON_SHIFT
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling import SamplingMethod
-from gscope.queries.plan.sampling_hash import NULL_WORD
+from gscope.queries.plan.program_sampling import SamplingMethod
+from gscope.queries.plan.sampling.keyed_hash import NULL_WORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gscope.capture.lfta.codegen.scope import Lowered, Scope
     from gscope.queries.plan.program import Lfta
-    from gscope.queries.plan.sampling import LeafSampling
+    from gscope.queries.plan.program_sampling import LeafSampling
 
 _IMPORTS = """\
 from gscope.capture.lfta.kernel_arguments import SamplingRule

@@ -21,7 +21,7 @@ from gscope.engine.watermarks.bounds import ENDED
 from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.expressions.expressions import Column, walk
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling_hash import NULL_WORD, address_words, hash_words
+from gscope.queries.plan.sampling.keyed_hash import NULL_WORD, address_words, hash_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gscope.engine.watermarks.release import ReleasedInput
     from gscope.engine.watermarks.trim import Trim
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.sampling_hash import HashKey
+    from gscope.queries.plan.sampling.keyed_hash import HashKey
     from gscope.queries.streams.messages import Batch
 
 _LAST = (1 << 63) - 1

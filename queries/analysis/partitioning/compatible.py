@@ -20,9 +20,9 @@ from enum import Enum
 from itertools import combinations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gscope.queries.analysis.lineage.compatible import ALL, CompatibleSets
+from gscope.queries.analysis.lineage.cuts import meet
 from gscope.queries.analysis.partitioning.sets import PartitionSet, Symmetric, plain
-from gscope.queries.analysis.sampling.compatible import ALL, CompatibleSets
-from gscope.queries.analysis.sampling.cuts import meet
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.plan.logical import (
     Filter,
@@ -34,8 +34,8 @@ from gscope.queries.plan.logical import (
 )
 
 if TYPE_CHECKING:
-    from gscope.queries.analysis.sampling.forest import TreeNode
-    from gscope.queries.analysis.sampling.terms import Term
+    from gscope.queries.analysis.lineage.forest import TreeNode
+    from gscope.queries.analysis.lineage.terms import Term
 
 
 class _Any(Enum):

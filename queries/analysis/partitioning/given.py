@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError
 from gscope.queries.analysis.analyze import analyze
+from gscope.queries.analysis.lineage.terms import is_usable, term_of
 from gscope.queries.analysis.partitioning.sets import PartitionSet, Symmetric, plain
-from gscope.queries.analysis.sampling.terms import is_usable, term_of
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.logical import LogicalQuery, Project, Scan
 from gscope.queries.plan.show_expressions import show
@@ -15,7 +15,7 @@ from gscope.queries.plan.show_expressions import show
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gscope.queries.analysis.sampling.terms import Term
+    from gscope.queries.analysis.lineage.terms import Term
     from gscope.queries.expressions.expressions import Expression
 
 _PROTOCOL = "TCP"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.queries.analysis.lineage.forest import MAX_LEAVES, grown, leaf_count, nodes_below
 from gscope.queries.analysis.partitioning.compatible import NONE, PartitionSets
-from gscope.queries.analysis.sampling.forest import MAX_LEAVES, grown, leaf_count, nodes_below
 from gscope.queries.plan.logical import (
     GroupBy,
     Join,
@@ -22,8 +22,8 @@ from gscope.queries.plan.logical import (
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 
 if TYPE_CHECKING:
+    from gscope.queries.analysis.lineage.forest import TreeNode
     from gscope.queries.analysis.partitioning.compatible import Compatible
-    from gscope.queries.analysis.sampling.forest import TreeNode
     from gscope.queries.plan.logical import LogicalPlan, LogicalQuery, Node
 
 

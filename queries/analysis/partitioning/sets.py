@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.queries.analysis.sampling.cuts import WHOLE, Cut, is_function_of, meet
-from gscope.queries.analysis.sampling.terms import Term, Terms, common, is_determined, reduced
+from gscope.queries.analysis.lineage.cuts import WHOLE, Cut, is_function_of, meet
+from gscope.queries.analysis.lineage.terms import Term, Terms, common, is_determined, reduced
 from gscope.queries.catalog.protocols import PROTOCOLS
 from gscope.queries.expressions.expressions import PacketField, walk
 from gscope.queries.plan.show_expressions import show

@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.queries.analysis.sampling.compatible import ALL
-from gscope.queries.analysis.sampling.cuts import WHOLE, meet
+from gscope.queries.analysis.lineage.compatible import ALL
+from gscope.queries.analysis.lineage.cuts import WHOLE, meet
+from gscope.queries.analysis.lineage.terms import Term, joined
 from gscope.queries.analysis.sampling.standings import Judge, Scheme
-from gscope.queries.analysis.sampling.terms import Term, joined
 from gscope.queries.plan.logical import Merge
-from gscope.queries.plan.sampling import SamplingMethod
+from gscope.queries.plan.program_sampling import SamplingMethod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from gscope.queries.analysis.sampling.compatible import CompatibleSets
-    from gscope.queries.analysis.sampling.forest import TreeNode
-    from gscope.queries.analysis.sampling.terms import Terms
+    from gscope.queries.analysis.lineage.compatible import CompatibleSets
+    from gscope.queries.analysis.lineage.forest import TreeNode
+    from gscope.queries.analysis.lineage.terms import Terms
 
 
 @dataclass(slots=True)

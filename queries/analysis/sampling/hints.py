@@ -12,24 +12,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, UnsupportedError
+from gscope.queries.analysis.lineage.compatible import ALL
+from gscope.queries.analysis.lineage.forest import tree_of_one
+from gscope.queries.analysis.lineage.terms import is_usable, term_of
+from gscope.queries.analysis.lineage.traces import Traces
 from gscope.queries.analysis.sampling.choose import Wishes, choose
-from gscope.queries.analysis.sampling.compatible import ALL
-from gscope.queries.analysis.sampling.forest import tree_of_one
 from gscope.queries.analysis.sampling.rules import MERGE
-from gscope.queries.analysis.sampling.terms import is_usable, term_of
-from gscope.queries.analysis.sampling.traces import Traces
 from gscope.queries.gsql import nodes
-from gscope.queries.plan.sampling import HintTerm, SamplingHint, SamplingMethod
+from gscope.queries.plan.program_sampling import HintTerm, SamplingHint, SamplingMethod
 from gscope.queries.plan.show_expressions import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.errors import Position
+    from gscope.queries.analysis.lineage.compatible import CompatibleSets
+    from gscope.queries.analysis.lineage.forest import TreeNode
+    from gscope.queries.analysis.lineage.terms import Term, Terms
     from gscope.queries.analysis.sampling.choose import Choice
-    from gscope.queries.analysis.sampling.compatible import CompatibleSets
-    from gscope.queries.analysis.sampling.forest import TreeNode
-    from gscope.queries.analysis.sampling.terms import Term, Terms
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.logical import Node
 

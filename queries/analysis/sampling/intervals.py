@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from gscope.errors import UnsupportedError
+from gscope.queries.analysis.lineage.terms import is_natural
 from gscope.queries.analysis.sampling.linear import standing_of
 from gscope.queries.analysis.sampling.products import (
     HiddenAggregates,
@@ -26,13 +27,13 @@ from gscope.queries.analysis.sampling.products import (
     totals_of,
 )
 from gscope.queries.analysis.sampling.standings import Rows
-from gscope.queries.analysis.sampling.terms import is_natural
 from gscope.queries.analysis.sampling.units import NoUnits, bucket_of, units_of
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import Filter, GroupBy, Project, QueryScan, WindowGroupBy
+from gscope.queries.plan.program_sampling import Standing
 from gscope.queries.plan.sample_columns import (
     HIDDEN_AGGREGATE,
     OF_SAMPLE,
@@ -44,13 +45,12 @@ from gscope.queries.plan.sample_columns import (
     is_low_end,
     sample_groups,
 )
-from gscope.queries.plan.sampling import Standing
 from gscope.queries.plan.trees import map_expression, map_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.analysis.sampling.forest import TreeNode
+    from gscope.queries.analysis.lineage.forest import TreeNode
     from gscope.queries.analysis.sampling.products import Linear
     from gscope.queries.analysis.sampling.query_sets import QuerySetSampling
     from gscope.queries.analysis.sampling.standings import Judge

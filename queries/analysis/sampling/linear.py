@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.program_sampling import Standing
 from gscope.queries.plan.sample_columns import OF_SAMPLE, SAMPLE_GROUPS
-from gscope.queries.plan.sampling import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

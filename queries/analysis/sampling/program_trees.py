@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gscope.queries.expressions.schema import Schema
-    from gscope.queries.plan.sampling import LeafSampling
+    from gscope.queries.plan.program_sampling import LeafSampling
 
 _GROUPINGS = AggregationNode | RunningNode | WindowNode
 

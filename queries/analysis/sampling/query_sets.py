@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError
+from gscope.queries.analysis.lineage.compatible import CompatibleSets
+from gscope.queries.analysis.lineage.forest import MAX_LEAVES, grown, leaf_count
 from gscope.queries.analysis.sampling.choose import (
     Assignment,
     Choice,
@@ -18,18 +20,16 @@ from gscope.queries.analysis.sampling.choose import (
     choose,
     with_twins,
 )
-from gscope.queries.analysis.sampling.compatible import CompatibleSets
-from gscope.queries.analysis.sampling.forest import MAX_LEAVES, grown, leaf_count
 from gscope.queries.analysis.sampling.hints import check_hints, wishes_of
 from gscope.queries.analysis.sampling.program_trees import instance, lfta_of, lftas_of
 from gscope.queries.analysis.sampling.rules import ORDER, Breach
 from gscope.queries.analysis.sampling.standings import Judge
-from gscope.queries.plan.sampling import SamplingMethod
+from gscope.queries.plan.program_sampling import SamplingMethod
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.analysis.sampling.forest import TreeNode
+    from gscope.queries.analysis.lineage.forest import TreeNode
     from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
     from gscope.queries.plan.program import Program
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.queries.analysis.lineage.compatible import ALL
 from gscope.queries.analysis.sampling.choose import sets_by_stream
-from gscope.queries.analysis.sampling.compatible import ALL
 from gscope.queries.analysis.sampling.hints import hinted
 from gscope.queries.analysis.sampling.program_trees import lfta_of
 from gscope.queries.analysis.sampling.standings import Judge, Rows, Scheme
 from gscope.queries.plan.logical import Join, Merge
-from gscope.queries.plan.sampling import SamplingMethod, Standing
-from gscope.queries.plan.sampling_report import (
+from gscope.queries.plan.program_sampling import SamplingMethod, Standing
+from gscope.queries.plan.sampling.report import (
     ComponentReport,
     LeafReport,
     QueryReport,
@@ -22,9 +22,9 @@ from gscope.queries.plan.show_expressions import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gscope.queries.analysis.sampling.forest import TreeNode
+    from gscope.queries.analysis.lineage.forest import TreeNode
+    from gscope.queries.analysis.lineage.terms import Terms
     from gscope.queries.analysis.sampling.query_sets import PlacedTree, QuerySetSampling
-    from gscope.queries.analysis.sampling.terms import Terms
 
 Judged = tuple["PlacedTree", Judge]
 """A result, and what the schemes make of its nodes."""

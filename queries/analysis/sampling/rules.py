@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gscope.queries.analysis.sampling.forest import TreeNode
+    from gscope.queries.analysis.lineage.forest import TreeNode
 
 COMPOSITION = "of estimated groups, only sums of their counts and sums are estimates"
 OUTER_JOIN = "an outer join of samples that do not correspond invents rows without a partner"

@@ -14,13 +14,13 @@ from gscope.queries.analysis.sampling.program_trees import (
 from gscope.queries.analysis.sampling.query_sets import PlacedTree, QuerySetSampling
 from gscope.queries.analysis.sampling.report import component_report, unsampled_report
 from gscope.queries.plan.logical import GroupBy, RunningGroupBy, WindowGroupBy
-from gscope.queries.plan.sampling import (
+from gscope.queries.plan.program_sampling import (
     LeafSampling,
     NodeSampling,
     SamplingComponent,
     SamplingMethod,
 )
-from gscope.queries.plan.sampling_report import SamplingReport
+from gscope.queries.plan.sampling.report import SamplingReport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, assert_never
 
+from gscope.queries.analysis.lineage.terms import is_determined, is_usable, term_of
+from gscope.queries.analysis.lineage.traces import MISSING, can_be_missing
 from gscope.queries.analysis.sampling.linear import standing_of
 from gscope.queries.analysis.sampling.rules import (
     AGGREGATE,
@@ -29,8 +31,6 @@ from gscope.queries.analysis.sampling.rules import (
     TOTALS,
     Breach,
 )
-from gscope.queries.analysis.sampling.terms import is_determined, is_usable, term_of
-from gscope.queries.analysis.sampling.traces import MISSING, can_be_missing
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.expressions.expressions import Column, PacketField, walk
 from gscope.queries.plan.logical import (
@@ -45,8 +45,12 @@ from gscope.queries.plan.logical import (
     WatchlistJoin,
     WindowGroupBy,
 )
-from gscope.queries.plan.sample_columns import HIDDEN_AGGREGATE, SAMPLE_GROUPS, describes_sample
-from gscope.queries.plan.sampling import SamplingMethod, Standing
+from gscope.queries.plan.program_sampling import SamplingMethod, Standing
+from gscope.queries.plan.sample_columns import (
+    HIDDEN_AGGREGATE,
+    SAMPLE_GROUPS,
+    describes_sample,
+)
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.show_expressions import show
 from gscope.queries.plan.whole_input import is_whole_input
@@ -54,9 +58,9 @@ from gscope.queries.plan.whole_input import is_whole_input
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gscope.queries.analysis.sampling.compatible import CompatibleSets
-    from gscope.queries.analysis.sampling.forest import TreeNode
-    from gscope.queries.analysis.sampling.terms import Terms
+    from gscope.queries.analysis.lineage.compatible import CompatibleSets
+    from gscope.queries.analysis.lineage.forest import TreeNode
+    from gscope.queries.analysis.lineage.terms import Terms
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.logical import AggregateCall
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.queries.analysis.sampling.terms import is_determined, term_of
+from gscope.queries.analysis.lineage.terms import is_determined, term_of
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.scalar.hashes import HASH_OF
 from gscope.queries.expressions.expressions import Column, Expression, Literal
@@ -26,15 +26,15 @@ from gscope.queries.plan.logical import (
     Scan,
     WindowGroupBy,
 )
-from gscope.queries.plan.sampling import SamplingMethod
+from gscope.queries.plan.program_sampling import SamplingMethod
 from gscope.queries.plan.show_expressions import show
 from gscope.queries.plan.trees import by_name, substitute
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 
 if TYPE_CHECKING:
-    from gscope.queries.analysis.sampling.forest import TreeNode
+    from gscope.queries.analysis.lineage.forest import TreeNode
+    from gscope.queries.analysis.lineage.terms import Term
     from gscope.queries.analysis.sampling.standings import Judge
-    from gscope.queries.analysis.sampling.terms import Term
 
 BUCKETS = 32
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gscope.queries.plan.sampling import SamplingMethod, Standing
+from gscope.queries.plan.program_sampling import SamplingMethod, Standing
 from gscope.queries.plan.show_expressions import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gscope.queries.plan.sampling_report import (
+    from gscope.queries.plan.sampling.report import (
         ComponentReport,
         LeafReport,
         QueryReport,

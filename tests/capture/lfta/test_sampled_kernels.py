@@ -33,8 +33,8 @@ from gscope.capture.shedding.thresholds import InitialSampling
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import NamedExpression
-from gscope.queries.plan.sampling import LeafSampling, SamplingMethod
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, HashKey, threshold_of
+from gscope.queries.plan.program_sampling import LeafSampling, SamplingMethod
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, HashKey, threshold_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

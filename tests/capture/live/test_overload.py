@@ -25,8 +25,8 @@ from gscope.capture.shedding.load_control import InterfaceLoad
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.moving_samples import moving_samples
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, HashKey, hash_terms
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, HashKey, hash_terms
+from gscope.queries.plan.sampling.moving_samples import moving_samples
 from gscope.queries.streams.messages import Batch, Heartbeat
 
 if TYPE_CHECKING:

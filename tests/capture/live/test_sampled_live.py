@@ -28,7 +28,7 @@ from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.live.fanout_interface import Lane, LaneEngines
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling_hash import HashKey, hash_terms, threshold_of
+from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_terms, threshold_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.capture.shedding.thresholds import initial_sampling
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program
-from gscope.queries.plan.sampling_hash import HashKey, hash_terms, threshold_of
+from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_terms, threshold_of
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gscope.capture.shedding.load_control import InterfaceLoad, LoadControl
-from gscope.queries.plan.moving_samples import MovingSample
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, threshold_of
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, threshold_of
+from gscope.queries.plan.sampling.moving_samples import MovingSample
 from gscope.queries.streams.thresholds import ThresholdSchedule
 
 MS = 1_000_000

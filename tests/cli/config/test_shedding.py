@@ -19,7 +19,7 @@ from gscope.cli.config.shedding import (
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program
-from gscope.queries.plan.sampling import SamplingComponent
+from gscope.queries.plan.program_sampling import SamplingComponent
 
 if TYPE_CHECKING:
     from pathlib import Path

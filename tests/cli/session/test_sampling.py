@@ -27,7 +27,7 @@ from gscope.cli.session.session import Session
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program
-from gscope.queries.plan.sampling import SamplingComponent
+from gscope.queries.plan.program_sampling import SamplingComponent
 from gscope.queries.run_folder.layout import CAPTURE_SETTINGS_FILE
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling_hash import HashKey, hash_packet, hash_terms, threshold_of
+from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_packet, hash_terms, threshold_of
 
 RUNS = 400
 GROUPS = 4000

@@ -18,7 +18,7 @@ from gscope.engine.watermarks.trim import ThresholdRange, Trim
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling_hash import FULL_THRESHOLD, HashKey, hash_terms
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, HashKey, hash_terms
 from gscope.queries.streams.messages import Batch, Extent
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.queries.analysis.partitioning.sets import PartitionSet, Symmetric, plain
-from gscope.queries.analysis.sampling.cuts import (
+from gscope.queries.analysis.lineage.cuts import (
     WHOLE,
     AddressMask,
     Cut,
@@ -17,6 +16,7 @@ from gscope.queries.analysis.sampling.cuts import (
     quotient,
     remainder,
 )
+from gscope.queries.analysis.partitioning.sets import PartitionSet, Symmetric, plain
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.expressions.expressions import PacketField
 from gscope.queries.expressions.types import GsqlType

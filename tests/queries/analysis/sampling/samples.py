@@ -14,7 +14,7 @@ from gscope.errors import UnsupportedError
 from gscope.queries.analysis.sampling.choose import sets_by_stream
 from gscope.queries.analysis.sampling.query_sets import QuerySetSampling
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
-from gscope.queries.plan.sampling import SamplingMethod
+from gscope.queries.plan.program_sampling import SamplingMethod
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from tests.queries.analysis.sampling.samples import compiled
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.plan.logical import GroupBy
 from gscope.queries.plan.program import AggregationNode
-from gscope.queries.plan.scaling import with_rate
+from gscope.queries.plan.sampling.scaling import with_rate
 from gscope.queries.plan.trees import nodes_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from gscope.errors import UnsupportedError
 from gscope.queries.catalog.scalar.hashes import xxh64
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Call
-from gscope.queries.plan.moving_samples import moving_samples
+from gscope.queries.plan.sampling.moving_samples import moving_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable

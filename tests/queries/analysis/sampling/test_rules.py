@@ -7,7 +7,7 @@ from tests.queries.analysis.sampling.samples import compiled
 from tests.support.user_code import offered
 
 from gscope.errors import UnsupportedError
-from gscope.queries.plan.sampling import Standing
+from gscope.queries.plan.program_sampling import Standing
 from gscope.queries.plan.show_expressions import show
 
 FLOWS = (

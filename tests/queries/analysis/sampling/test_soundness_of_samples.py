@@ -13,7 +13,7 @@ from tests.support.long_form import cases
 
 from gscope.queries.analysis.sampling.standings import Rows
 from gscope.queries.plan.logical import GroupBy, Join, RunningGroupBy, WindowGroupBy
-from gscope.queries.plan.sampling import Standing
+from gscope.queries.plan.program_sampling import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import AggregationNode, JoinNode
-from gscope.queries.plan.scaling import mapped
+from gscope.queries.plan.sampling.scaling import mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

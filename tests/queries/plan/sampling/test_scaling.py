@@ -15,8 +15,8 @@ from gscope.queries.expressions.expressions import Call, Column, Literal, walk
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.plan.program import AggregationNode, Program
-from gscope.queries.plan.sampling import NodeSampling, SamplingComponent
-from gscope.queries.plan.scaling import with_rate
+from gscope.queries.plan.program_sampling import NodeSampling, SamplingComponent
+from gscope.queries.plan.sampling.scaling import with_rate
 
 FLOWS = """
 SELECT tb, srcIP, count(*) as cnt, sum(len) as bytes, max(len) as longest, avg(len) as mean,

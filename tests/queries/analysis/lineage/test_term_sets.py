@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gscope.queries.analysis.sampling.terms import (
+from gscope.queries.analysis.lineage.terms import (
     Term,
     are_functions_of,
     common,

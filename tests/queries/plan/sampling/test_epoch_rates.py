@@ -9,9 +9,9 @@ import pytest
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Column, Expression, walk
-from gscope.queries.plan.epoch_rates import reads_rate, with_epoch_rates
-from gscope.queries.plan.moving_samples import moving_samples
 from gscope.queries.plan.program import AggregationNode, JoinNode, SelectionNode
+from gscope.queries.plan.sampling.epoch_rates import reads_rate, with_epoch_rates
+from gscope.queries.plan.sampling.moving_samples import moving_samples
 
 if TYPE_CHECKING:
     from gscope.queries.plan.program import HftaNode

@@ -39,8 +39,8 @@ from gscope.queries.plan.trees import by_name, inputs_of, substitute
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gscope.queries.analysis.sampling.forest import TreeNode
-    from gscope.queries.analysis.sampling.terms import Values
+    from gscope.queries.analysis.lineage.forest import TreeNode
+    from gscope.queries.analysis.lineage.terms import Values
     from gscope.queries.expressions.expressions import NamedExpression
 
 MAX_PARTS = 500

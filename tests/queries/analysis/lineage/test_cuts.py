@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gscope.queries.analysis.sampling.cuts import (
+from gscope.queries.analysis.lineage.cuts import (
     WHOLE,
     AddressMask,
     Cut,
@@ -18,7 +18,7 @@ from gscope.queries.analysis.sampling.cuts import (
     quotient,
     remainder,
 )
-from gscope.queries.analysis.sampling.terms import is_determined, term_of
+from gscope.queries.analysis.lineage.terms import is_determined, term_of
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.expressions.expressions import Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType

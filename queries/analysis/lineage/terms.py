@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from gscope.queries.analysis.sampling.cuts import (
+from gscope.queries.analysis.lineage.cuts import (
     WHOLE,
     AddressMask,
     Cut,
@@ -33,7 +33,7 @@ from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.ordering.temporal import ordering_of
 from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField, walk
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling import HASHED_TYPES
+from gscope.queries.plan.program_sampling import HASHED_TYPES
 from gscope.queries.plan.split.border import is_low_key
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.sampling import SamplingMethod, Standing
+    from gscope.queries.plan.program_sampling import SamplingMethod, Standing
 
 
 @dataclass(frozen=True, slots=True)

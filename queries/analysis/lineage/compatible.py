@@ -13,7 +13,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from gscope.queries.analysis.sampling.terms import (
+from gscope.queries.analysis.lineage.terms import (
     Terms,
     are_functions_of,
     common,
@@ -21,7 +21,7 @@ from gscope.queries.analysis.sampling.terms import (
     reduced,
     term_of,
 )
-from gscope.queries.analysis.sampling.traces import Traces
+from gscope.queries.analysis.lineage.traces import Traces
 from gscope.queries.plan.logical import (
     Filter,
     GroupBy,
@@ -39,8 +39,8 @@ from gscope.queries.plan.sampling_operator import SampleGroupBy
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gscope.queries.analysis.sampling.forest import TreeNode
-    from gscope.queries.analysis.sampling.terms import Term, Values
+    from gscope.queries.analysis.lineage.forest import TreeNode
+    from gscope.queries.analysis.lineage.terms import Term, Values
 
 
 class _All(Enum):

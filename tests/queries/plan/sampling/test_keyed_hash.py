@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.sampling_hash import (
+from gscope.queries.plan.sampling.keyed_hash import (
     FULL_THRESHOLD,
     NULL_WORD,
     WORD,

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.evaluate import call
-from gscope.queries.plan.epoch_rates import RateReader, reads_rate
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -36,7 +35,9 @@ from gscope.queries.plan.program import (
     WatchlistJoinNode,
     node_inputs,
 )
-from gscope.queries.plan.sampled_rows import (
+from gscope.queries.plan.program_sampling import SamplingMethod
+from gscope.queries.plan.sampling.epoch_rates import RateReader, reads_rate
+from gscope.queries.plan.sampling.sampled_rows import (
     epoch_key,
     grouped,
     joined,
@@ -45,7 +46,6 @@ from gscope.queries.plan.sampled_rows import (
     rows_of_lfta,
     united,
 )
-from gscope.queries.plan.sampling import SamplingMethod
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.trees import of_input
 from gscope.queries.plan.window_node import WindowNode
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import HftaNode, Input, Program
-    from gscope.queries.plan.sampled_rows import SampledRows, ThresholdSource, TracedSource
-    from gscope.queries.plan.sampling import SamplingComponent
+    from gscope.queries.plan.program_sampling import SamplingComponent
+    from gscope.queries.plan.sampling.sampled_rows import SampledRows, ThresholdSource, TracedSource
 
 Clocked = tuple[tuple["TracedSource", "Expression"], ...]
 """The sources of a side, each with the side's epoch over the time of packets."""

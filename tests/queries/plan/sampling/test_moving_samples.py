@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
-from gscope.queries.plan.moving_samples import MovingSample, moving_samples
+from gscope.queries.plan.sampling.moving_samples import MovingSample, moving_samples
 
 GROUPS = "SELECT tb, srcIP, max(len) as m FROM IP GROUP BY time/10 as tb, srcIP, destIP"
 

@@ -1,0 +1,1 @@
+"""Lineage: which functions of packet fields determine the rows of a node, and their meets."""

@@ -1,0 +1,1 @@
+"""Samples of packets in plans: components, the keyed hash, scaled and moving samples."""
