@@ -242,8 +242,8 @@ def _classes() -> dict[str, type[Any]]:
     from gscope.queries.plan import (
         logical,
         program,
+        program_sampling,
         row_order,
-        sampling,
         sampling_operator,
         window_node,
     )
@@ -259,7 +259,7 @@ def _classes() -> dict[str, type[Any]]:
         input_nodes,
         row_order,
         window_node,
-        sampling,
+        program_sampling,
         sampling_operator,
         slicing,
         window,
