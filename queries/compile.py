@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import UnsupportedError
 from gscope.queries.analysis.analyze import analyze
+from gscope.queries.analysis.partitioning.chosen import chosen_set, members_of
 from gscope.queries.analysis.sampling.intervals import with_sample_columns
 from gscope.queries.analysis.sampling.query_sets import QuerySetSampling
 from gscope.queries.analysis.sampling.sampled import sampled
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.hidden_order import with_order
+from gscope.queries.plan.partitioning.divided_streams import with_partitioning
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.plan.rules.optimize import optimize
 from gscope.queries.plan.sampling.moving_samples import moving_samples
@@ -23,6 +25,7 @@ from gscope.queries.plan.windows.window_plan import WindowPlan
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gscope.queries.analysis.partitioning.sets import PartitionSet
     from gscope.queries.plan.logical import LogicalPlan
     from gscope.queries.plan.program import Program
     from gscope.queries.plan.sampling.report import SamplingReport
@@ -58,6 +61,8 @@ class CompileContext:
             would be lost.
         window_plan: how windows are computed.
         samples: whether packets are sampled, so that LFTAs need to know what they keep.
+        partitions: the number of partitions that rows are divided into; 1 for none.
+        partition_set: the set that packets are divided by; None to choose it.
     """
 
     interfaces: tuple[str, ...]
@@ -70,6 +75,8 @@ class CompileContext:
     is_resumable: bool = False
     window_plan: WindowPlan = WindowPlan.PAIRED
     samples: bool = False
+    partitions: int = 1
+    partition_set: PartitionSet | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,11 @@ def _compiled_as_is(
     has_hints = any(query.sampling is not None for query in plan.queries)
     # Hints are checked wherever a query is compiled, so that a deployed one does not fail later.
     with_samples = sampled(plan, shared)[0] if context.samples or has_hints else shared
-    return Compiled(tuple(stages), with_samples if context.samples else shared, shared)
+    made = with_samples if context.samples else shared
+    if context.partitions > 1 and made.needs_spark:
+        given = context.partition_set or chosen_set(plan, results, context.partitions)
+        made = with_partitioning(made, context.partitions, members_of(given))
+    return Compiled(tuple(stages), made, shared)
 
 
 def _delivered(plan: LogicalPlan) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
     from gscope.cli.session.request import QueryRequest
 
-_OF_RUNS = tuple(key for key in OF_RUNS if not key.startswith("shedding."))
+_OF_RUNS = tuple(key for key in OF_RUNS if not key.startswith(("shedding.", "partitions")))
 """Settings that do not affect the explanation."""
 
 

@@ -37,6 +37,7 @@ _HEADINGS = {
     "token_file": "Other hosts",
     "tls": "Other hosts",
     "spark": "Memory, disk and cores",
+    "partitions": "Memory, disk and cores",
     "limits": "Memory, disk and cores",
     "user": "Privileges",
     "sandbox": "Privileges",

@@ -40,6 +40,7 @@ _WITHOUT = (
     "failure.step_timeout",
     "spark.cores",
     "spark.memory",
+    "partitions",
     "limits.table_slots",
     "limits.output_rows",
     "limits.block",

@@ -63,6 +63,7 @@ class Config:
     tls_key: Path | None
     spark_cores: int | None
     spark_memory_bytes: int
+    partitions: int
     table_slots: int
     output_rows: int
     block_bytes: int | None

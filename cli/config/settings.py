@@ -27,6 +27,7 @@ from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.rundir.run_dir import default_work_dir
 from gscope.engine.settings import JobSettings
 from gscope.errors import UsageError
+from gscope.queries.plan.program_partitioning import DEFAULT_PARTITIONS, MAX_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,6 +139,14 @@ def _parse_slots(text: str) -> int:
     return slots
 
 
+def _parse_partitions(text: str) -> int:
+    number = parse_count(text)
+    if number > MAX_PARTITIONS:
+        message = f"invalid number of partitions {text!r}: expected at most {MAX_PARTITIONS}"
+        raise ValueError(message)
+    return number
+
+
 def _parse_format(text: str) -> str:
     if text not in FORMATS:
         message = f"invalid output format {text!r}: expected one of {', '.join(FORMATS)}"
@@ -211,6 +220,7 @@ STEP_TIMEOUT = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
 SIZE = Kind("SIZE", _parse_positive_size, show_size)
 COUNT = Kind("N", parse_count, str)
 SLOTS = Kind("N", _parse_slots, str)
+PARTITIONS = Kind("N", _parse_partitions, str)
 FORMAT = Kind("|".join(FORMATS), _parse_format, str)
 TIME_STYLE = Kind("|".join(TimeStyle), _parse_time_style, str)
 MODE = Kind("|".join(HeartbeatMode), _parse_mode, str)
@@ -353,6 +363,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "Java heap size of Spark"
+    ),
+    Setting(
+        "partitions",
+        "partitions",
+        PARTITIONS,
+        DEFAULT_PARTITIONS,
+        "divide rows into N partitions, which tasks and hosts process independently; 1 turns that"
+        " off. Does not change answers",
     ),
     Setting(
         "limits.table_slots",

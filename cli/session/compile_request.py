@@ -65,6 +65,7 @@ def compile_request(
         is_resumable=is_resumable,
         window_plan=WindowPlan(request.window_plan),
         samples=chosen_shedding(config).is_on,
+        partitions=config.partitions,
     )
     compiled = compile_queries(texts, context)
     return replace(compiled, program=replace(compiled.program, user_files=files))

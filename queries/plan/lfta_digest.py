@@ -26,11 +26,12 @@ def lfta_digest(lfta: Lfta, user_files: Sequence[UserFile] = ()) -> str:
     """Return the digest of everything that decides the rows of ``lfta``.
 
     Args:
-        lfta: the LFTA; its interfaces and the name of its query do not count.
+        lfta: the LFTA; its interfaces, the name of its query and how its rows are divided into
+            partitions do not count.
         user_files: the user code of its program, whose functions it may call.
     """
     writer = ProgramWriter()
-    tree = writer.plain(replace(lfta, interfaces=(), query="", protocol=""))
+    tree = writer.plain(replace(lfta, interfaces=(), query="", protocol="", partitioning=None))
     meaning = [FORMAT, [file.digest for file in user_files], writer.calls, tree]
     return hashlib.sha256(json.dumps(meaning).encode()).hexdigest()
 

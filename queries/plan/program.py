@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Call, Expression, Value
     from gscope.queries.gsql.nodes import JoinKind
     from gscope.queries.plan.logical import Watchlist
+    from gscope.queries.plan.program_partitioning import Partitioning, StreamPartitioning
     from gscope.queries.plan.program_sampling import LeafSampling, SamplingComponent
     from gscope.queries.plan.row_order import Order
 
@@ -70,6 +71,7 @@ class Lfta:
         declared: the orders declared of a selection's columns (``increasing(x)`` …): a packet that
             breaks one of them is left out and counted.
         sampling: which packets it keeps; None for all of them.
+        partitioning: what divides the rows of its streams; None if nothing does.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Lfta:
     has_interface_column: bool = False
     declared: tuple[Call, ...] = ()
     sampling: LeafSampling | None = None
+    partitioning: StreamPartitioning | None = None
 
     @property
     def is_aggregation(self) -> bool:
@@ -404,6 +407,8 @@ class Program:
             which delivery chooses unless its source is a ``TopNode``.
         saved_packets: the queries that save their packets, by their own text, each with the file.
         sampling: the components that are sampled: every LFTA belongs to one at most.
+        partitioning: how rows are divided into partitions; None if they are not, and then that of
+            no LFTA is given.
     """
 
     interfaces: tuple[str, ...]
@@ -415,6 +420,7 @@ class Program:
     orders: tuple[tuple[str, Order], ...] = ()
     saved_packets: tuple[tuple[str, str], ...] = ()
     sampling: tuple[SamplingComponent, ...] = ()
+    partitioning: Partitioning | None = None
 
     @property
     def needs_spark(self) -> bool:

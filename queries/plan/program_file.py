@@ -242,6 +242,7 @@ def _classes() -> dict[str, type[Any]]:
     from gscope.queries.plan import (
         logical,
         program,
+        program_partitioning,
         program_sampling,
         row_order,
         sampling_operator,
@@ -259,6 +260,7 @@ def _classes() -> dict[str, type[Any]]:
         input_nodes,
         row_order,
         window_node,
+        program_partitioning,
         program_sampling,
         sampling_operator,
         slicing,

@@ -44,6 +44,8 @@ queries/plan/windows: queries queries/expressions queries/catalog
 queries/plan: queries queries/gsql queries/expressions queries/run_folder queries/catalog/scalar
     queries/catalog queries/catalog/aggregate queries/catalog/user_functions queries/plan/windows
 queries/plan/sampling: queries/gsql queries/expressions queries/catalog queries/plan
+queries/plan/partitioning: queries/expressions queries/catalog/scalar queries/plan
+    queries/plan/sampling
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan queries/plan/windows
     queries/catalog/sampling queries/plan/sampling
@@ -82,6 +84,7 @@ queries/analysis/partitioning: queries/gsql queries/expressions queries/catalog/
     queries/plan/split queries/analysis queries/analysis/lineage
 queries/compile.py: queries/gsql queries/plan/windows queries/plan queries/plan/rules
     queries/plan/split queries/analysis/sampling queries/analysis queries/plan/sampling
+    queries/plan/partitioning queries/analysis/partitioning
 capture/heartbeats:
 capture/shedding:
 capture: capture/heartbeats capture/shedding
@@ -164,6 +167,7 @@ engine queries: queries queries/gsql queries/expressions queries/streams queries
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/plan queries/plan/windows
     queries/analysis/typing queries/catalog/sampling queries/plan/sampling
+    queries/plan/partitioning
 cli queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows

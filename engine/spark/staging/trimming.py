@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gscope.engine.running.value_columns import value_column
 from gscope.engine.running.vectors import compute, from_arrow
 from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED
@@ -196,23 +197,13 @@ def hashes(table: pa.Table, terms: Sequence[Expression], key: HashKey) -> NDArra
 
 
 def _words(term: Expression, table: pa.Table, key: HashKey) -> NDArray[np.uint64]:
-    """Return the word of a term in each row, as ``sampling_hash`` defines it."""
-    if isinstance(term, Column) and term.type is GsqlType.IP:
-        column = table[term.name].combine_chunks()
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
-        texts = column.fill_null(bytes(16)).cast(pa.binary(16))
-        words = np.frombuffer(texts.buffers()[1], ">u8", 2 * len(texts), 16 * texts.offset)
-        halves = words.reshape(-1, 2).astype(np.uint64)
-    else:
-        vector = _computed(term, table)
-        valid = vector.valid
-        if term.type is not GsqlType.IP:
-            words = _numbers(vector).view(np.uint64)
-            return np.where(valid, words, np.uint64(NULL_WORD))
-        pairs = [divmod(int(value or 0), 1 << 64) for value in vector.values.tolist()]
-        halves = np.array(pairs, np.uint64).reshape(-1, 2)
-    words = address_words(halves[:, 0], halves[:, 1], key)
-    return np.where(valid, words, np.uint64(NULL_WORD))
+    """Return the word of a term in each row, as ``keyed_hash`` defines it."""
+    column = value_column(term, table)
+    words = column.words[0]
+    if term.type is GsqlType.IP:
+        high, low = (half.byteswap() for half in column.words)
+        words = address_words(high, low, key)
+    return words if column.valid is None else np.where(column.valid, words, np.uint64(NULL_WORD))
 
 
 def _computed(expression: Expression, table: pa.Table) -> Vector:

@@ -1,4 +1,4 @@
-"""XXH64 with seed 42 of the bytes of a value, as Spark's ``xxhash64`` computes it.
+"""XXH64 of the bytes of a value, with seed 42 as Spark's ``xxhash64`` begins.
 
 The algorithm is Yann Collet's (github.com/Cyan4973/xxHash). Numbers are eight bytes, least
 significant first; an IP is its sixteen bytes in network order. Queries cannot call it; it serves
@@ -25,11 +25,11 @@ _MASK = (1 << 64) - 1
 _STRIPE = 32
 
 
-def xxh64(data: bytes) -> int:
-    """Return the hash of ``data`` as an unsigned number."""
+def xxh64(data: bytes, seed: int = SEED) -> int:
+    """Return the hash of ``data`` as an unsigned number; so is the seed."""
     at = 0
     if len(data) >= _STRIPE:
-        lanes = [SEED + PRIME_1 + PRIME_2, SEED + PRIME_2, SEED, SEED - PRIME_1]
+        lanes = [seed + PRIME_1 + PRIME_2, seed + PRIME_2, seed, seed - PRIME_1]
         while at + _STRIPE <= len(data):
             words = struct.unpack_from("<4Q", data, at)
             lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
@@ -39,7 +39,7 @@ def xxh64(data: bytes) -> int:
         for lane in lanes:
             state = ((state ^ _round(0, lane)) * PRIME_1 + PRIME_4) & _MASK
     else:
-        state = SEED + PRIME_5
+        state = seed + PRIME_5
     state = (state + len(data)) & _MASK
     while at + 8 <= len(data):
         (word,) = struct.unpack_from("<Q", data, at)

@@ -1,0 +1,1 @@
+"""How rows are divided into partitions: their hash, and the members of each stream."""

@@ -1,0 +1,63 @@
+"""How the rows of a program are divided into partitions, which tasks and hosts can process apart.
+
+All packets are divided by one *partitioning set*, a few functions of their fields; a row of a stream
+is in the partition of its packets where its columns determine the set. Where they do not, the rows
+of a stream are divided by all of their keys that do not change with time, so that at least the
+partial rows of one group are in one partition.
+
+``queries/plan/partitioning/partition_hash.py`` defines the number of a row's partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gscope.queries.expressions.expressions import Expression
+
+DEFAULT_PARTITIONS = 64
+"""Partitions of a run: more than it has hosts and cores, so that they can be shared out evenly."""
+
+MAX_PARTITIONS = 1024
+"""Most partitions of a run: each host and task owns several."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMember:
+    """One value that partitions depend on.
+
+    Attributes:
+        values: one expression, or two of one type whose order does not count, such as the two
+            addresses of a packet.
+    """
+
+    values: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPartitioning:
+    """What divides the rows of a stream.
+
+    Attributes:
+        members: the values to hash, over the output columns of the LFTA; at least one.
+        follows_set: whether they are the members of the program's set, in its order, so that rows
+            of different streams whose packets agree in the set are in one partition.
+    """
+
+    members: tuple[PartitionMember, ...]
+    follows_set: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """What identifies the partitioning of a run.
+
+    Attributes:
+        partitions: the number of partitions, from 2 to ``MAX_PARTITIONS``.
+        members: the partitioning set, over packet fields; () if no set suits the queries, so that
+            no two streams are divided alike.
+    """
+
+    partitions: int
+    members: tuple[PartitionMember, ...]
