@@ -22,7 +22,7 @@ from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import OUTPUTS_FOLDER
 from gscope.queries.run_folder.whole_file import replace_file
-from gscope.queries.streams.messages import Batch, Extent
+from gscope.queries.streams.messages import Batch, Extent, RowGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -200,7 +200,7 @@ def batch_to_json(batch: Batch) -> dict[str, Any]:
 
 def batch_from_json(value: dict[str, Any]) -> Batch:
     """Return a batch from plain JSON values: the inverse of ``batch_to_json``."""
-    return Batch(**{**value, "extents": _extents_from_json(value)})
+    return Batch(**{**value, **_tuples_from_json(value)})
 
 
 def state_from_json(value: dict[str, Any]) -> State:
@@ -209,8 +209,14 @@ def state_from_json(value: dict[str, Any]) -> State:
         WrittenFile(**{**file, "extents": _extents_from_json(file)})
         for file in value.get("kept", ())
     )
-    parts = {"extents": _extents_from_json(value), "files": tuple(value["files"]), "kept": kept}
-    return State(**{**value, **parts})
+    parts = {"files": tuple(value["files"]), "kept": kept}
+    return State(**{**value, **_tuples_from_json(value), **parts})
+
+
+def _tuples_from_json(value: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """Return the attributes of a batch that are tuples."""
+    row_groups = tuple(RowGroup(**group) for group in value.get("row_groups", ()))
+    return {"extents": _extents_from_json(value), "row_groups": row_groups}
 
 
 def _extents_from_json(value: dict[str, Any]) -> tuple[Extent, ...]:

@@ -50,6 +50,23 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group of a segment, and the partitions that its rows may be of.
+
+    Attributes:
+        first: the first of these partitions.
+        end: the partition after the last of them; of rows that are not divided, the number of all.
+        rows: number of tuples.
+        size_bytes: size of the row group.
+    """
+
+    first: int
+    end: int
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """A sealed batch: a columnar segment file of the log.
 
@@ -60,6 +77,9 @@ class Batch:
         rows: number of tuples.
         size_bytes: size of the segment.
         extents: the extent of each temporal column.
+        row_groups: all row groups of the segment, in order, if they are divided by partition; () if
+            any row may be of any partition, as in a segment of a few rows: a reader of one
+            partition reads all rows, and computes the partition of each.
     """
 
     stream: str
@@ -68,6 +88,7 @@ class Batch:
     rows: int
     size_bytes: int
     extents: tuple[Extent, ...]
+    row_groups: tuple[RowGroup, ...] = ()
 
     def extent(self, column: str) -> Extent:
         """Return the extent of ``column``."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
@@ -27,6 +28,7 @@ from gscope.queries.streams.messages import (
     Message,
     Punctuation,
     Record,
+    RowGroup,
     Shed,
 )
 from gscope.queries.streams.thresholds import ThresholdStep, schedule_of
@@ -135,6 +137,7 @@ def _fields(message: Record) -> list[object]:
                 message.rows,
                 message.size_bytes,
                 _extents(message),
+                *([[astuple(group) for group in message.row_groups]] if message.row_groups else []),
             ]
         case Heartbeat():
             return [
@@ -195,11 +198,30 @@ def _message(fields: list[object]) -> Record:
 
 
 def _batch(
-    stream: str, sequence: int, path: str, rows: int, size_bytes: int, extents: list[list[object]]
+    stream: str,
+    sequence: int,
+    path: str,
+    rows: int,
+    size_bytes: int,
+    extents: list[list[object]],
+    row_groups: list[list[object]] | None = None,
 ) -> Batch:
     _ensure(str, (stream, path))
     _ensure(int, (sequence, rows, size_bytes))
-    return Batch(stream, sequence, path, rows, size_bytes, tuple(_extent(*e) for e in extents))
+    return Batch(
+        stream,
+        sequence,
+        path,
+        rows,
+        size_bytes,
+        tuple(_extent(*e) for e in extents),
+        () if row_groups is None else tuple(_row_group(*group) for group in row_groups),
+    )
+
+
+def _row_group(*numbers: Any) -> RowGroup:
+    _ensure(int, numbers)
+    return RowGroup(*numbers)
 
 
 def _extent(column: object, least: object, greatest: object) -> Extent:

@@ -129,7 +129,7 @@ class Trimming:
                 continue
             file, rows = made
             copies[port, batch.sequence] = replace(
-                batch, path=file.name, rows=file.rows, size_bytes=file.size_bytes
+                batch, path=file.name, rows=file.rows, size_bytes=file.size_bytes, row_groups=()
             )
             total += rows
 

@@ -179,7 +179,7 @@ class StateRunner:
         rows, size = sum(file.rows for file in states), sum(file.size_bytes for file in states)
         names = tuple(file.name for file in states)
         query = work.node.query
-        state = State(query, step, places.after.name, rows, size, (), names) if rows else None
+        state = State(query, step, places.after.name, rows, size, (), files=names) if rows else None
         if answers is None:
             return FoldResult(
                 answered, state, self._frame(work.node.schema, places.answers, answered)

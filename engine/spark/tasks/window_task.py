@@ -242,4 +242,4 @@ def _state(query: str, step: int, folder: str, saved: SavedWindow, size: int) ->
     )
     rows = len(saved.ids) + sum(file.rows for file in kept)
     size += sum(file.size_bytes for file in kept)
-    return State(query, step, folder, rows, size, (extent,), (_LIVE,), kept)
+    return State(query, step, folder, rows, size, (extent,), files=(_LIVE,), kept=kept)

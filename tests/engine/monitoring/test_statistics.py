@@ -85,7 +85,7 @@ def test_it_says_which_window_is_open_and_what_it_keeps(tmp_path: Path) -> None:
     for name in watched.streams:
         watched.on_messages([Heartbeat(name, 0, 0, 0, (Punctuation(SLICE, 5),))])
     watched.next()
-    operator.state = State("w", 1, "1", 7, 70, (Extent(SLICE, 3, 3),), ("live",))
+    operator.state = State("w", 1, "1", 7, 70, (Extent(SLICE, 3, 3),), files=("live",))
     observer = observed(tmp_path, watched)
     observer.close()
     (shown,) = seen(tmp_path)["operators"]

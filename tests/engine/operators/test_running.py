@@ -21,7 +21,7 @@ def driven() -> Driven:
 
 
 def state(step: int, rows: int = 1) -> State:
-    return State("q", step, f"state-{step}", rows, 0, (), ())
+    return State("q", step, f"state-{step}", rows, 0, ())
 
 
 def test_epochs_are_released_whole_and_without_groups_there_is_no_state() -> None:

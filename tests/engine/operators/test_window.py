@@ -32,7 +32,7 @@ def driven(overlapping: SlidingWindow | RepeatedSlices = LATE) -> Driven:
 def state(least: int, greatest: int, live: int = 1, kept: int = 0) -> State:
     extents = (Extent(SLICE, least, greatest),)
     files = (WrittenFile("slices", kept, 0, extents),) if kept else ()
-    return State("w", 1, "state-1", live + kept, 0, extents, ("live",), files)
+    return State("w", 1, "state-1", live + kept, 0, extents, files=("live",), kept=files)
 
 
 def test_a_heartbeat_that_closes_no_window_makes_no_step() -> None:

@@ -55,7 +55,7 @@ def test_a_replay_says_that_carried_rows_do_not_fit(tmp_path: Path) -> None:
 def steps_with_slices() -> Steps:
     """Return steps of a window that keeps 40 bytes of slices, and one over it that carries 30."""
     steps = Steps(windowed(SlidingWindow(18, 15), SlidingWindow(60, 20)))
-    slices = State("w", 1, "slices", 4, 40, (Extent(SLICE, 2, 5),), ("live",))
+    slices = State("w", 1, "slices", 4, 40, (Extent(SLICE, 2, 5),), files=("live",))
     ends = (Extent("window_end", 30, 60),)
     rows = Batch("w", 1, "rows", 3, 30, ends)
     carries = (Carry("rows", 0, rows),)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,13 +9,14 @@ from gscope.engine.storage.commits import (
     Commit,
     CommitLog,
     Output,
+    batch_from_json,
     batch_to_json,
     state_from_json,
 )
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State, WrittenFile
 from gscope.errors import EngineError
-from gscope.queries.streams.messages import Extent
+from gscope.queries.streams.messages import Batch, Extent, RowGroup
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +85,7 @@ def test_a_file_of_an_earlier_step_is_kept_while_a_state_names_it(tmp_path: Path
         for name in files:
             (log.carry / folder / name).touch()
     kept = WrittenFile("1-state/slices-2", 3, 30, (Extent("n", 4, 5),))
-    windows = State("q", 2, "2-state", 5, 50, (Extent("n", 4, 7),), ("live",), (kept,))
+    windows = State("q", 2, "2-state", 5, 50, (Extent("n", 4, 7),), files=("live",), kept=(kept,))
     operators = state()
     operators["q"]["state"] = batch_to_json(windows)
     log.write(Commit(2, operators, ()))
@@ -142,3 +144,9 @@ def test_days_of_steps_leave_one_record(tmp_path: Path) -> None:
 
 def steps_of(folder: Path) -> list[int]:
     return sorted(int(path.stem) for path in (folder / "commits").iterdir())
+
+
+def test_a_batch_keeps_its_row_groups() -> None:
+    groups = (RowGroup(0, 64, 7, 90), RowGroup(0, 8, 5, 60))
+    batch = Batch("s", 3, "segments/x", 12, 200, (Extent("tb", 1, 2),), groups)
+    assert batch_from_json(json.loads(json.dumps(batch_to_json(batch)))) == batch

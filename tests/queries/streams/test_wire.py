@@ -22,6 +22,7 @@ from gscope.queries.streams.messages import (
     Merged,
     Message,
     Punctuation,
+    RowGroup,
     Shed,
 )
 from gscope.queries.streams.thresholds import (
@@ -35,6 +36,7 @@ from gscope.queries.streams.wire import MAX_PAYLOAD_BYTES, decode, decode_record
 NUMBERS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 NAMES = st.text(max_size=12)
 EXTENTS = st.builds(Extent, NAMES, NUMBERS, NUMBERS)
+ROW_GROUPS = st.builds(RowGroup, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
 HOPS = st.builds(
     Hop,
     NAMES,
@@ -58,7 +60,14 @@ SCHEDULES = schedules()
 PUNCTUATIONS = st.builds(Punctuation, NAMES, NUMBERS)
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
     st.builds(
-        Batch, NAMES, NUMBERS, NAMES, NUMBERS, NUMBERS, st.lists(EXTENTS, max_size=3).map(tuple)
+        Batch,
+        NAMES,
+        NUMBERS,
+        NAMES,
+        NUMBERS,
+        NUMBERS,
+        st.lists(EXTENTS, max_size=3).map(tuple),
+        st.lists(ROW_GROUPS, max_size=3).map(tuple),
     ),
     st.builds(
         Heartbeat,
@@ -157,6 +166,9 @@ def test_a_whole_record_with_another_content_is_refused(content: object) -> None
         b"[2,1,1]",
         b"[2,null,1]",
         b'[1,"s",1,1,1,{"a":1},[]]',
+        b'[0,"s",1,"p",1,1,[],[[0,8,9]]]',
+        b'[0,"s",1,"p",1,1,[],[[0,8,9,true]]]',
+        b'[0,"s",1,"p",1,1,[],[7]]',
         b'[true,"s",1]',
         b'[2,"s",1e400]',
         b'[2,"s",' + b"9" * 5000 + b"]",
