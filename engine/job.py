@@ -18,7 +18,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.settings import JobSettings
+from gscope.engine.settings import JobSecrets, JobSettings
+from gscope.engine.spark.cluster.master import Master, ensure_reachable
 from gscope.engine.spark.jvm.class_data_archive import build_later, with_archive
 from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
 from gscope.engine.spark.jvm.java import find_java
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from gscope.engine.monitoring.observer import JobObserver
     from gscope.engine.monitoring.step_progress import StepWatch
     from gscope.engine.spark.evaluation import Evaluator
+    from gscope.engine.spark.jvm.session import SessionSettings
     from gscope.engine.steps.disk_budget import JobDiskBudget
     from gscope.engine.steps.epoch_thresholds import SampleThresholds
     from gscope.engine.steps.steps import Step, Steps
@@ -91,11 +93,14 @@ class Job:
         Raises:
             GscopeError: Java, Spark or the stream log failed; one sentence.
         """
+        master = Master.parse(self._settings.master)
+        ensure_reachable(master)
         settings = with_archive(
             JvmSettings(
                 find_java(),
                 heap_bytes=self._settings.heap_bytes,
                 only_c1=not self._settings.expects_much,
+                master=master,
             )
         )
         _sweep(self._run_dir / JOB_FOLDER)
@@ -107,15 +112,15 @@ class Job:
             from gscope.engine.log_client.inbox import Inbox  # noqa: F401
             from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
             from gscope.engine.spark.jvm.jvm_watchdog import JvmWatchdog
-            from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
+            from gscope.engine.spark.jvm.session import start_session, stop_session
 
-            session = start_session(
-                jvm,
-                SessionSettings(
-                    cores=self._settings.cores, interprets=self._settings.expects_little
-                ),
-            )
+            chosen = self._session_settings(master)
+            session = start_session(jvm, chosen)
             try:
+                if chosen.cluster is not None:
+                    from gscope.engine.spark.cluster.executors import prepare_executors
+
+                    prepare_executors(session, chosen.cluster)
                 self._phase("session")
                 # Another process if the first could not use its class-data archive.
                 self._events.send(JavaStarted(jvm.pid))
@@ -128,8 +133,32 @@ class Job:
             finally:
                 stop_session(session, jvm)
         self._phase("finished")
-        build_later(settings)
+        if not settings.has_managers:
+            build_later(settings)
         self._events.send(JobFinished(steps, self._phases))
+
+    def _session_settings(self, master: Master) -> SessionSettings:
+        from gscope.engine.spark.jvm.session import SessionSettings
+
+        settings = self._settings
+        cluster = None
+        if not master.is_local:
+            from gscope.engine.spark.cluster.settings import ClusterSettings
+
+            cluster = ClusterSettings(
+                master,
+                settings.driver_host,
+                settings.executor_python,
+                JobSecrets.read(self._run_dir).spark,
+                settings.spark_conf,
+            )
+        return SessionSettings(
+            cores=settings.cores,
+            interprets=settings.expects_little,
+            master=master.text if master.text != "local" else None,
+            extra={} if cluster is not None else settings.spark_conf,
+            cluster=cluster,
+        )
 
     def _load(self) -> None:
         """Open the commit log, with modules that load while Java starts, which takes longer."""

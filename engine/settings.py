@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.errors import EngineError
-from gscope.queries.run_folder.layout import JOB_SETTINGS_FILE
+from gscope.queries.os_errors import os_reason
+from gscope.queries.run_folder.layout import JOB_SECRETS_FILE, JOB_SETTINGS_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -34,6 +37,11 @@ class JobSettings:
             forwards rows as they arrive.
         sample_rate: share of groups or packets that the capture keeps, by which estimates are
             scaled.
+        master: where Spark's tasks run, as Spark names it.
+        driver_host: the name or address under which executors reach this host; None to find it.
+        executor_python: the interpreter of Python workers on the hosts of a cluster; None for the
+            default of the master.
+        spark_conf: further configuration of Spark, by name.
     """
 
     cores: int | None = None
@@ -45,6 +53,10 @@ class JobSettings:
     is_live: bool = False
     disk_bytes: int = 8 << 30
     sample_rate: float = 1.0
+    master: str = "local"
+    driver_host: str | None = None
+    executor_python: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def expects_much(self) -> bool:
@@ -72,4 +84,49 @@ class JobSettings:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
             message = f"the settings {path} of the HFTA job are unusable: {error}"
+            raise EngineError(message) from error
+
+
+@dataclass(frozen=True, slots=True)
+class JobSecrets:
+    """Secrets of the HFTA job, in a file that only its user can read.
+
+    Attributes:
+        spark: the secret that the job shares with a cluster; "" if it needs none.
+    """
+
+    spark: str = field(default="", repr=False)
+
+    def write(self, run_dir: Path, uid: int, gid: int) -> None:
+        """Write the secrets to ``run_dir``, for that user alone.
+
+        Raises:
+            EngineError: the file cannot be written.
+        """
+        path = run_dir / JOB_SECRETS_FILE
+        try:
+            path.unlink(missing_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                if (uid, gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(descriptor, uid, gid)
+                json.dump(asdict(self), file)
+        except OSError as error:
+            message = f"cannot write {path}: {os_reason(error)}"
+            raise EngineError(message) from error
+
+    @classmethod
+    def read(cls, run_dir: Path) -> JobSecrets:
+        """Return the secrets that ``write`` left in ``run_dir``; none if there are none.
+
+        Raises:
+            EngineError: the file cannot be read, or this version does not understand it.
+        """
+        path = run_dir / JOB_SECRETS_FILE
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return cls()
+        except (OSError, ValueError, TypeError) as error:
+            message = f"the secrets {path} of the HFTA job are unusable: {error}"
             raise EngineError(message) from error

@@ -9,13 +9,14 @@ import click
 from gscope.cli.commands.option_groups import with_config
 from gscope.cli.commands.options import HeadedCommand
 from gscope.cli.config.quantities import show_duration, show_size
-from gscope.cli.config.settings import SETTINGS, Setting
+from gscope.cli.config.settings import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gscope.capture.settings import DeviceSettings
     from gscope.cli.config.effective import Config
+    from gscope.cli.config.setting import Setting
 
 
 @click.command(cls=HeadedCommand, short_help="Print the effective configuration.")
@@ -39,7 +40,13 @@ def config_lines(config: Config) -> Iterator[str]:
         if above != section:
             section = above
             yield f"{section}:"
-        yield f"{'  ' if dot else ''}{name}: {_value(config, setting)}  # {config.origins[setting.key]}"
+        indent = "  " if dot else ""
+        if setting.kind.is_repeated:
+            yield f"{indent}{name}:  # {config.origins[setting.key]}"
+            entries = getattr(config, setting.attribute).items()
+            yield from (f"{indent}  {_scalar(key)}: {_scalar(value)}" for key, value in entries)
+            continue
+        yield f"{indent}{name}: {_value(config, setting)}  # {config.origins[setting.key]}"
     if config.interfaces:
         yield "interfaces:"
     for name, interface in config.interfaces.items():

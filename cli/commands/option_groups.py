@@ -15,14 +15,15 @@ from gscope.cli.commands.options import Lines, WholeText, option, option_group, 
 from gscope.cli.completion import candidates
 from gscope.cli.config.quantities import parse_count, parse_size
 from gscope.cli.config.saving import save_request
-from gscope.cli.config.settings import FILE, FOLDER, SETTINGS, USER
+from gscope.cli.config.setting import FILE
+from gscope.cli.config.settings import FOLDER, SETTINGS, USER
 from gscope.cli.session.request import WINDOW_PLANS, QueryRequest
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.cli.config.settings import Setting
+    from gscope.cli.config.setting import Setting
 
 OF_RUNS = tuple(setting.key for setting in SETTINGS)
 """Settings that mean something only to commands that run queries."""
@@ -387,6 +388,8 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
             given: dict[str, GivenSetting] = {}
             for setting in chosen:
                 value = arguments.pop(setting.attribute)
+                if setting.kind.is_repeated:
+                    value = "\n".join(value) or None
                 if value is not None:
                     origin = _origin(context, setting)
                     given[setting.key] = GivenSetting(str(value), origin)
@@ -455,7 +458,7 @@ def run_name(named: str | None, name: str | None) -> str | None:
 
 def _setting_option(setting: Setting) -> Callable[[F], F]:
     text = setting.meaning[0].upper() + setting.meaning[1:] + "."
-    if setting.default is not None and setting.kind.metavar:
+    if setting.default is not None and setting.kind.metavar and not setting.kind.is_repeated:
         text += f" Default: {setting.default_text}."
     heading = _HEADINGS[setting.key.partition(".")[0]]
     if not setting.kind.metavar:
@@ -469,14 +472,9 @@ def _setting_option(setting: Setting) -> Callable[[F], F]:
             is_flag=True,
         )
     names = [name for name in (setting.short, setting.long) if name]
-    return option(
-        *names,
-        setting.attribute,
-        heading=heading,
-        metavar=setting.kind.metavar,
-        shell_complete=_completer(setting),
-        help=text,
-    )
+    others: dict[str, Any] = {"multiple": True, "type": Lines()} if setting.kind.is_repeated else {}
+    others |= {"metavar": setting.kind.metavar, "shell_complete": _completer(setting)}
+    return option(*names, setting.attribute, heading=heading, help=text, **others)
 
 
 def _completer(setting: Setting) -> candidates.Completer | None:

@@ -64,6 +64,11 @@ class Config:
     spark_cores: int | None
     spark_memory_bytes: int
     partitions: int
+    spark_master: str
+    spark_secret_file: Path | None
+    spark_driver_host: str | None
+    spark_python: str | None
+    spark_conf: Mapping[str, str]
     table_slots: int
     output_rows: int
     block_bytes: int | None

@@ -5,15 +5,15 @@ Defaults are those of the classes that the settings configure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.lfta.settings import MIN_TABLE_SLOTS, LftaSettings
 from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.capture.shedding.settings import DEFAULT_MIN_RATE, SheddingMode
+from gscope.cli.config.cluster import CLUSTER_SETTINGS
 from gscope.cli.config.quantities import (
     parse_count,
     parse_duration,
@@ -23,6 +23,7 @@ from gscope.cli.config.quantities import (
     show_duration,
     show_size,
 )
+from gscope.cli.config.setting import FILE, Kind, Setting
 from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.rundir.run_dir import default_work_dir
 from gscope.engine.settings import JobSettings
@@ -37,76 +38,11 @@ _OTHER_FORMATS = {"json": "ndjson", "jsonl": "ndjson", "jsonlines": "ndjson", "l
 _OTHER_FORMATS |= {"expanded": "vertical", "box": "table", "text": "table", "feather": "arrow"}
 """Formats by the names that other programs give them."""
 
-AUTOMATIC = "auto"
-
 MIN_FAILURE_TIMEOUT_NS = 2_000_000_000
 """The least failure timeout: processes send a sign of life twice a second, and some are delayed."""
 
 MIN_STEP_TIMEOUT_NS = 60_000_000_000
 """The least step timeout: the first task after a start of Java takes seconds, or tens of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """The values that a setting takes.
-
-    Attributes:
-        metavar: what help shows for a value, such as DURATION; "" for a switch.
-        parse: turns text into a value; raises ValueError with a sentence.
-        show: turns a value into text that ``parse`` reads.
-    """
-
-    metavar: str
-    parse: Callable[[str], Any]
-    show: Callable[[Any], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One value that can be set.
-
-    Attributes:
-        key: the key in ``gscope.yaml``: ``section.name`` or ``name``.
-        attribute: the attribute of ``Config``.
-        kind: the values that it takes.
-        default: the value if it is not set; None if gscope chooses one.
-        meaning: a phrase for help, without capital and full stop.
-        short: a one-letter flag; "" for none.
-        flag: the long flag; "" for the key with dashes.
-    """
-
-    key: str
-    attribute: str
-    kind: Kind
-    default: Any
-    meaning: str
-    short: str = ""
-    flag: str = ""
-
-    @property
-    def long(self) -> str:
-        """Return the long flag: ``--heartbeat-interval``."""
-        return self.flag or "--" + self.key.replace(".", "-").replace("_", "-")
-
-    @property
-    def variable(self) -> str:
-        """Return the environment variable of the flag: ``GSCOPE_HEARTBEAT_INTERVAL``."""
-        return "GSCOPE_" + self.long[2:].replace("-", "_").upper()
-
-    @property
-    def default_text(self) -> str:
-        """Return the default as a user would write it."""
-        return AUTOMATIC if self.default is None else self.kind.show(self.default)
-
-    def parse(self, text: str) -> Any:
-        """Return the value of ``text``; ``auto`` stands for a default that gscope chooses.
-
-        Raises:
-            ValueError: the text is invalid; the message says what is expected.
-        """
-        if self.default is None and text.strip() == AUTOMATIC:
-            return None
-        return self.kind.parse(text)
 
 
 def _at_least(least_ns: int) -> Callable[[str], int]:
@@ -207,13 +143,6 @@ def _parse_address(text: str) -> TcpAddress:
         raise ValueError(str(error)) from error
 
 
-def _parse_file(text: str) -> Path:
-    if not text or "\0" in text:
-        message = f"invalid file {text!r}: expected a path"
-        raise ValueError(message)
-    return Path(text)
-
-
 DURATION = Kind("DURATION", parse_positive_duration, show_duration)
 FAILURE_TIMEOUT = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_duration)
 STEP_TIMEOUT = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
@@ -229,7 +158,6 @@ RATE = Kind("RATE", parse_share, str)
 FOLDER = Kind("DIR", _parse_folder, str)
 USER = Kind("NAME", _parse_user, str)
 ADDRESS = Kind("HOST:PORT", _parse_address, str)
-FILE = Kind("FILE", _parse_file, str)
 SWITCH = Kind("", _parse_switch, lambda value: str(value).lower())
 
 _ENGINE = JobSettings()
@@ -364,6 +292,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "spark.memory", "spark_memory_bytes", SIZE, _ENGINE.heap_bytes, "Java heap size of Spark"
     ),
+    *CLUSTER_SETTINGS,
     Setting(
         "partitions",
         "partitions",

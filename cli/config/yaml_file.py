@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.settings import LIVE_SKEW_NS, SOURCES, TIMESTAMPS, DeviceSettings
@@ -153,7 +154,14 @@ class _Reader:
         return FileContents(self.values, self.places, interfaces, sets, udf)
 
     def _set(self, key: str, node: yaml.Node) -> None:
-        self.values[key] = self._parsed(node, _BY_KEY[key].parse)
+        parse = _BY_KEY[key].parse
+        if _BY_KEY[key].kind.is_repeated:
+            found: dict[str, str] = {}
+            for name, value in self._entries(node, key):
+                found |= self._parsed(value, partial(_entry, parse, name))
+            self.values[key] = found
+        else:
+            self.values[key] = self._parsed(node, parse)
         self.places[key] = self._place(node)
 
     def _interface(self, node: yaml.Node) -> ConfiguredInterface:
@@ -234,6 +242,11 @@ class _Reader:
 
     def _place(self, node: yaml.Node) -> str:
         return f"{self.path}:{node.start_mark.line + 1}"
+
+
+def _entry(parse: Callable[[str], dict[str, str]], name: str, text: str) -> dict[str, str]:
+    """Return an entry of a mapping, read as a line ``NAME=VALUE``."""
+    return parse(f"{name}={text}")
 
 
 def _below(where: str) -> str:

@@ -173,6 +173,7 @@ class Session:
         began: float,
     ) -> tuple[Outcome, Mapping[str, int]]:
         """Run all processes until everything is answered; return the outcome and rows by query."""
+        from gscope.cli.config.cluster import job_secrets
         from gscope.cli.session.signals import signal_handlers
         from gscope.cli.supervision.liveness import SilenceLimits
         from gscope.cli.supervision.supervisor import Supervisor
@@ -199,7 +200,7 @@ class Session:
             try:
                 if self.listener is None:
                     # Before the queries compile: starting Java is the longest part of a small run.
-                    supervisor.start_job(self._job_settings())
+                    supervisor.start_job(self._job_settings(), job_secrets(config))
                 program = program or self.compiled(run_dir, observer)
                 if self.listener is not None:
                     from gscope.cli.session.sensor import serve_rows
@@ -250,6 +251,10 @@ class Session:
             disk_bytes=config.job_disk_bytes,
             asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
             latent_interfaces=tuple(i.name for i in self.interfaces if i.is_latent),
+            master=config.spark_master,
+            driver_host=config.spark_driver_host,
+            executor_python=config.spark_python,
+            spark_conf=dict(config.spark_conf),
         )
 
     def _paged_output(self, observer: RunObserver) -> AbstractContextManager[PagedOutput | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
 from functools import partial
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from gscope.cli.rundir.run_log import RunLog
     from gscope.cli.supervision.liveness import SilenceLimits
     from gscope.cli.supervision.restart_policy import RestartPolicy
-    from gscope.engine.settings import JobSettings
+    from gscope.engine.settings import JobSecrets, JobSettings
     from gscope.queries.plan.program import Program
 
 JOB_GRACE_S = 3.0
@@ -114,8 +115,14 @@ class RunProcesses:
         """Note that the reader of streams has delivered all of them."""
         self._is_reading_streams = False
 
-    def start_job(self, settings: JobSettings) -> None:
+    def start_job(self, settings: JobSettings, secrets: JobSecrets | None = None) -> None:
         """Start the HFTA job; it starts its Java and waits for the program."""
+        if secrets is not None:
+            identity = self._confinement.identity
+            uid, gid = (
+                (os.geteuid(), os.getegid()) if identity is None else (identity.uid, identity.gid)
+            )
+            secrets.write(self._run_dir, uid, gid)
         settings.write(self._run_dir)
         let_read(self._run_dir / JOB_SETTINGS_FILE, self._confinement)
         # A job that is killed while its Java starts leaves a Java that waits for ever: the run's

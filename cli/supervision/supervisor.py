@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_log import RunLog
     from gscope.cli.supervision.managed_process import ManagedProcess
-    from gscope.engine.settings import JobSettings
+    from gscope.engine.settings import JobSecrets, JobSettings
     from gscope.queries.plan.program import Program
 
 
@@ -134,9 +134,9 @@ class Supervisor:
         """Where the HFTA job publishes its outputs."""
         return self.run_dir / JOB_FOLDER / OUTPUTS_FOLDER
 
-    def start_job(self, settings: JobSettings) -> None:
+    def start_job(self, settings: JobSettings, secrets: JobSecrets | None = None) -> None:
         """Start the HFTA job, which starts its Java and waits for the program."""
-        self._processes.start_job(settings)
+        self._processes.start_job(settings, secrets)
         self.reached("processes started")
 
     def restart_job(self, needed: Iterable[Path]) -> None:

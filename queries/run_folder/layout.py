@@ -11,6 +11,7 @@
     program.json             the program
     capture.json             settings of the capture daemon
     engine.json              settings of the HFTA job
+    job-secrets.json         its secrets, for its user alone; missing if it has none
     log/                     the stream log
     capture/                 writable for the capture daemon
         capture.sock         the server of the stream log
@@ -43,6 +44,7 @@ CONFINEMENT_FILE = "confinement.json"
 PROGRAM_FILE = "program.json"
 CAPTURE_SETTINGS_FILE = "capture.json"
 JOB_SETTINGS_FILE = "engine.json"
+JOB_SECRETS_FILE = "job-secrets.json"
 
 LOG_FOLDER = "log"
 CAPTURE_FOLDER = "capture"

@@ -124,6 +124,7 @@ engine:
 engine/log_client:
 engine/watermarks:
 engine/functions:
+engine/spark/cluster:
 engine/sinks:
 engine/storage: engine/sinks
 engine/running: engine/watermarks engine/functions engine/storage
@@ -139,11 +140,11 @@ engine/spark/staging: engine/watermarks engine/storage engine/running engine/ope
 engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage engine/running
     engine/windows engine/operators engine/steps engine/spark/sql engine/spark/staging
     engine/sampling
-engine/spark/jvm: engine/monitoring engine/spark/tasks
+engine/spark/jvm: engine/monitoring engine/spark/cluster engine/spark/tasks
 engine/spark: engine/watermarks engine/storage engine/operators engine/steps engine/spark/sql
     engine/spark/staging engine/spark/tasks engine/spark/jvm
 engine/job.py: engine engine/log_client engine/storage engine/steps engine/monitoring
-    engine/spark/sql engine/spark/jvm engine/spark
+    engine/spark/cluster engine/spark/sql engine/spark/jvm engine/spark
 cli:
 cli/rundir:
 cli/config: cli/rundir
@@ -177,7 +178,7 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
 cli capture: capture/heartbeats capture capture/log/remote capture/packet capture/process/confinement
     capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
-    engine/monitoring engine/spark/sql engine/spark
+    engine/monitoring engine/spark/cluster engine/spark/sql engine/spark
 """
 
 

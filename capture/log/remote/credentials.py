@@ -41,7 +41,7 @@ def read_tokens(path: Path) -> tuple[str, ...]:
     Raises:
         UsageError: the file cannot be read, others can read it, or it holds no valid token.
     """
-    text = _read_secret(path, "token")
+    text = read_secret(path, "token")
     tokens = tuple(line.strip() for line in text.decode("latin-1").splitlines() if line.strip())
     for token in tokens:
         is_plain = token.isascii() and token.isprintable() and " " not in token
@@ -66,7 +66,7 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
             belong together.
     """
     _read(certificate, "certificate")
-    _read_secret(key, "key")
+    read_secret(key, "key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(_PROTOCOLS)
@@ -98,7 +98,12 @@ def trusted_certificates(path: Path) -> bytes:
     return text
 
 
-def _read_secret(path: Path, what: str) -> bytes:
+def read_secret(path: Path, what: str) -> bytes:
+    """Return what a file holds that only its owner may read; ``what`` names it in messages.
+
+    Raises:
+        UsageError: the file cannot be read, others can read it, or it is too large.
+    """
     return _read(path, what, is_secret=True)
 
 

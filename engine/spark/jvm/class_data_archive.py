@@ -91,7 +91,7 @@ def archive_path(settings: JvmSettings, environ: Mapping[str, str] | None = None
     digest = hashlib.sha256(f"{_FORMAT}\0{settings.java.home}\0{settings.java.identity}".encode())
     compressed = settings.heap_bytes < _COMPRESSED_POINTERS_BELOW_BYTES
     digest.update(f"\0{compressed}".encode())
-    for jar in class_path(spark_home()):
+    for jar in class_path(spark_home(), has_managers=settings.has_managers):
         status = jar.stat()
         digest.update(f"\0{jar}\0{status.st_size}\0{status.st_mtime_ns}".encode())
     suffix = "aot" if uses_aot_cache(settings.java) else "jsa"

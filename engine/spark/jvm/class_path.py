@@ -1,8 +1,9 @@
 """The class path of the gateway JVM: Spark's jars without those that gscope never uses.
 
 Java opens each jar of the class path while it starts, to look for service providers. Half of their
-entries belong to machine learning, Hive, Kubernetes and YARN. Worse, the machine-learning jar has
-an extension that each new session loads, which reflects over Scala types for half a second.
+entries belong to machine learning, Hive, Kubernetes and YARN; those of the last two are there for
+sessions on such a cluster. Worse, the machine-learning jar has an extension that each new session
+loads, which reflects over Scala types for half a second.
 """
 
 from __future__ import annotations
@@ -43,14 +44,6 @@ _UNUSED = (
     "jdo-api",
     "libfb303",
     "libthrift",
-    # cluster managers
-    "spark-kubernetes",
-    "spark-yarn",
-    "curator-",
-    "kubernetes-",
-    "vertx-",
-    "volcano-",
-    "zookeeper",
     # Spark's shell, Connect server and pipelines
     "spark-connect_",
     "spark-pipelines",
@@ -58,6 +51,17 @@ _UNUSED = (
     "scala-compiler",
 )
 """The prefixes of the jars that are left out; jars that a later Spark adds stay in."""
+
+_OF_MANAGERS = (
+    "spark-kubernetes",
+    "spark-yarn",
+    "curator-",
+    "kubernetes-",
+    "vertx-",
+    "volcano-",
+    "zookeeper",
+)
+"""The prefixes of the jars of YARN and Kubernetes, which only sessions on these need."""
 
 
 def spark_home() -> Path:
@@ -73,7 +77,25 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def class_path(home: Path) -> list[Path]:
-    """Return the jars of the Spark in ``home``, in the fixed order that an archive needs."""
+def class_path(home: Path, *, has_managers: bool = False) -> list[Path]:
+    """Return the jars of the Spark in ``home``, in the fixed order that an archive needs.
+
+    Args:
+        home: the folder of pyspark.
+        has_managers: whether the jars of YARN and Kubernetes are among them.
+    """
+    unused = _UNUSED if has_managers else (*_UNUSED, *_OF_MANAGERS)
     jars = sorted((home / "jars").glob("*.jar"))
-    return [jar for jar in jars if not jar.name.startswith(_UNUSED)]
+    return [jar for jar in jars if not jar.name.startswith(unused)]
+
+
+def scala_version(home: Path) -> str:
+    """Return the version of Scala in the names of Spark's jars, such as 2.13.
+
+    Raises:
+        EngineError: no jar shows it.
+    """
+    for jar in (home / "jars").glob("spark-core_*.jar"):
+        return jar.name.removeprefix("spark-core_").partition("-")[0]
+    message = f"{home / 'jars'} holds no jar of Spark's core: reinstall pyspark"
+    raise EngineError(message)

@@ -21,8 +21,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from gscope.engine.spark.cluster.master import MasterKind
 from gscope.engine.spark.jvm.cause import cause_in
-from gscope.engine.spark.jvm.class_path import class_path, spark_home
+from gscope.engine.spark.jvm.class_path import class_path, scala_version, spark_home
 from gscope.engine.spark.jvm.jvm_settings import MINIMUM_HEAP_BYTES, JvmSettings, jvm_options
 from gscope.errors import EngineError
 
@@ -85,7 +86,7 @@ def launch_jvm(
         )
         raise EngineError(message)
     home = spark_home()
-    jars = class_path(home)
+    jars = class_path(home, has_managers=settings.has_managers)
     if not jars:
         message = f"{home / 'jars'} holds no jars: reinstall pyspark"
         raise EngineError(message)
@@ -94,8 +95,10 @@ def launch_jvm(
         private = Path(tempfile.mkdtemp(prefix="jvm-", dir=directory)).absolute()
         (private / "tmp").mkdir()
         (private / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
-        (private / "classpath").write_text(_class_path_argument(jars), encoding="utf-8")
-        environment = _environment(os.environ if environ is None else environ, private)
+        known = os.environ if environ is None else environ
+        paths = [*_configured(known, settings), *jars]
+        (private / "classpath").write_text(_class_path_argument(paths), encoding="utf-8")
+        environment = _environment(known, private, settings, home)
         return JvmProcess(settings, private, log, environment)
     except OSError as error:
         message = f"Java ({settings.java.executable}) could not be started: {error}"
@@ -182,11 +185,15 @@ class JvmProcess:
                 if not self._is_stopped:
                     self._process, self._lifeline = self._spawn()
             return self._shake_hands(timeout_s)
-        with self.log.open(encoding="utf-8", errors="replace") as log:
-            log.seek(self._logged_before)
-            why = cause_in(log.read(_MAX_READ).splitlines())
+        why = cause_in(self.log_since_start().splitlines())
         message = f"Spark's Java ended at its start with code {code}: {why} (log: {self.log})"
         raise EngineError(message)
+
+    def log_since_start(self) -> str:
+        """Return the beginning of what this JVM has written to its log."""
+        with self.log.open(encoding="utf-8", errors="replace") as log:
+            log.seek(self._logged_before)
+            return log.read(_MAX_READ)
 
     def close_input(self) -> None:
         """Close the JVM's standard input, which makes it shut down in its own time."""
@@ -236,19 +243,36 @@ def _class_path_argument(jars: list[Path]) -> str:
     return f'-cp "{quoted}"\n'
 
 
-def _environment(environ: Mapping[str, str], private: Path) -> dict[str, str]:
+def _configured(environ: Mapping[str, str], settings: JvmSettings) -> list[Path]:
+    """Return the folders with the configuration of Hadoop that YARN needs, first on its path."""
+    if settings.master.kind is not MasterKind.YARN:
+        return []
+    named = (environ.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"))
+    return [Path(folder) for folder in dict.fromkeys(named) if folder]
+
+
+def _environment(
+    environ: Mapping[str, str], private: Path, settings: JvmSettings, home: Path
+) -> dict[str, str]:
     """Return the JVM's environment, without the settings of another Spark installation.
 
     Without SPARK_HOME, its Python workers import the installed pyspark. With it, they would import
-    the one in Spark's zip file, which each worker compiles again, for half a second.
+    the one in Spark's zip file, which each worker compiles again, for half a second. Only
+    ``local-cluster`` needs it, to start its executors.
     """
     kept = {
         key: value for key, value in environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))
     }
+    if settings.master.is_local:
+        kept["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if settings.master.kind is MasterKind.LOCAL_CLUSTER:
+        kept["SPARK_HOME"] = str(home)
+        kept["SPARK_SCALA_VERSION"] = scala_version(home)
+        kept["SPARK_WORKER_DIR"] = str(private / "work")
+        kept["SPARK_LOCAL_IP"] = "127.0.0.1"
     return kept | {
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(_connection_file(private)),
         "SPARK_CONNECT_MODE": "0",
-        "SPARK_LOCAL_IP": "127.0.0.1",
         # Java encodes file names according to the locale.
         "LC_ALL": "C.UTF-8",
         # Python workers start in the user's folder, and must not import a json.py from there.

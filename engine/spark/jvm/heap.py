@@ -1,4 +1,4 @@
-"""How many rows of a join fit into the heap of Spark's Java."""
+"""How many rows of a join fit into the heap of the Java that runs its tasks."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ def joined_rows(heap_bytes: int, row_bytes: int = 0) -> int:
 
 
 def heap_bytes(session: SparkSession) -> int:
-    """Return the largest heap that the session's Java may use."""
+    """Return the largest heap of the Java that runs tasks: an executor's, or the session's own."""
+    context = session.sparkContext
+    if not context._jsc.sc().isLocal():
+        memory: int = context._jsc.sc().executorMemory()
+        return memory << 20
     java: int = session._jvm.java.lang.Runtime.getRuntime().maxMemory()  # type: ignore[union-attr]
     return java

@@ -7,9 +7,12 @@ import pwd
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.engine.spark.cluster.master import LOCAL, MasterKind
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gscope.engine.spark.cluster.master import Master
     from gscope.engine.spark.jvm.java import Java
 
 DEFAULT_HEAP_BYTES = 2 << 30
@@ -73,6 +76,7 @@ class JvmSettings:
             200,000 tuples; False is best for millions.
         archive: the class-data archive to map; None to load classes from their jars.
         options: further options of Java, placed after all others.
+        master: where the tasks of the session run.
     """
 
     java: Java
@@ -80,6 +84,12 @@ class JvmSettings:
     only_c1: bool = True
     archive: Path | None = None
     options: tuple[str, ...] = ()
+    master: Master = LOCAL
+
+    @property
+    def has_managers(self) -> bool:
+        """Whether the class path has the jars of YARN and Kubernetes."""
+        return self.master.kind in (MasterKind.YARN, MasterKind.KUBERNETES)
 
 
 def jvm_options(settings: JvmSettings, private: Path) -> list[str]:

@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 OUT_OF_MEMORY = 52
 """The exit code of a Java in which Spark caught an OutOfMemoryError."""
 
-_EXECUTOR = "driver"
-"""The one executor of a session on this machine."""
-
 PERIOD_S = 1.0
 _DEATH_WAIT_S = 1.0
 """How long to wait for the exit code: connections break before the process has ended."""
@@ -136,11 +133,13 @@ def report_gone(events: EventWriter, error: JavaGoneError) -> None:
 def ended_tasks(session: SparkSession) -> int:
     """Return how many tasks have ended since the session started, failed ones included.
 
+    Those of executors that are gone count as well.
+
     Spark reports an end within a few seconds.
 
     Raises:
         Exception: whatever py4j raises when Java is gone or the session is stopped.
     """
-    store = session.sparkContext._jsc.sc().statusStore()
-    executor = store.executorSummary(_EXECUTOR)
-    return int(executor.completedTasks()) + int(executor.failedTasks())
+    executors = session.sparkContext._jsc.sc().statusStore().executorList(False)
+    each = (executors.apply(number) for number in range(executors.size()))
+    return sum(int(one.completedTasks()) + int(one.failedTasks()) for one in each)

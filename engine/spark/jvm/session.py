@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.spark.jvm.cause import cause_in
+from gscope.engine.spark.jvm.class_path import spark_home
 from gscope.engine.spark.jvm.jvm_settings import has_name, user_name
 from gscope.errors import EngineError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gscope.engine.spark.cluster.settings import ClusterSettings
     from gscope.engine.spark.jvm.gateway import JvmProcess
 
 _FIXED_CONFIGURATION = {
@@ -49,6 +51,9 @@ _FIXED_CONFIGURATION = {
 }
 
 
+_NOT_ACCEPTED = "All masters are unresponsive"
+"""What Spark logs after a minute of attempts."""
+
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -60,35 +65,52 @@ class SessionSettings:
     """The settings that differ between sessions.
 
     Attributes:
-        cores: the number of threads that run tasks; None for all cores of the machine.
+        cores: the number of threads that run tasks; None for all cores of the machine, or those
+            that the cluster gives.
+        master: ``local`` with the number of threads in brackets; None to follow ``cores``.
         shuffle_partitions: the number of partitions after an exchange.
         interprets: whether plans are interpreted instead of compiled to Java code, which is faster
             for a few steps of some ten thousand tuples.
         extra: further Spark configuration, which overrides everything else.
+        cluster: the cluster on which tasks run; None for the threads of this Java.
     """
 
     cores: int | None = None
     shuffle_partitions: int = 2
     interprets: bool = False
     extra: Mapping[str, str] = field(default_factory=dict)
+    master: str | None = None
+    cluster: ClusterSettings | None = None
+
+    @property
+    def python(self) -> str:
+        """The interpreter of Python workers, as a path on their hosts."""
+        return sys.executable if self.cluster is None else self.cluster.executor_python
 
     def configuration(self, jvm: JvmProcess) -> dict[str, str]:
         """Return the whole Spark configuration of a session in ``jvm``."""
         return {
             **_FIXED_CONFIGURATION,
-            "spark.master": f"local[{'*' if self.cores is None else self.cores}]",
+            "spark.master": self.master or f"local[{'*' if self.cores is None else self.cores}]",
             "spark.sql.shuffle.partitions": str(self.shuffle_partitions),
             "spark.local.dir": str(jvm.directory / "local"),
             "spark.sql.warehouse.dir": (jvm.directory / "warehouse").as_uri(),
             **(INTERPRETED if self.interprets else {}),
+            **self._of_cluster(),
             **self.extra,
         }
+
+    def _of_cluster(self) -> dict[str, str]:
+        if self.cluster is None:
+            return {}
+        cores = {} if self.cores is None else {"spark.cores.max": str(self.cores)}
+        return cores | self.cluster.configuration(spark_home())
 
 
 def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> SparkSession:
     """Open the session of this process in ``jvm``, once the JVM is ready.
 
-    Python workers use the interpreter of this process. The handler of SIGINT is unchanged.
+    Python workers on this host use the interpreter of this process. The handler of SIGINT is unchanged.
 
     Raises:
         EngineError: the JVM does not start, or a session is open already.
@@ -109,13 +131,19 @@ def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> S
     try:
         conf = pyspark.SparkConf(loadDefaults=False)
         conf.setAll(list(chosen.configuration(jvm).items()))
-        with _interrupts_untouched(), _variables(PYSPARK_PYTHON=sys.executable):
+        with _interrupts_untouched(), _variables(PYSPARK_PYTHON=chosen.python):
             _log_in(gateway)
             context = pyspark.SparkContext(conf=conf, gateway=gateway)
         return SparkSession(context)
     except (Py4JError, PySparkException) as error:
         _forget_gateway(gateway)
         why = cause_in(str(error).splitlines())
+        if chosen.cluster is not None and _NOT_ACCEPTED in jvm.log_since_start():
+            why = (
+                f"the master {chosen.cluster.master} does not accept this driver: its secret"
+                " (spark.authenticate.secret) is not that of spark.secret_file, it runs without"
+                " spark.authenticate, or it is of another version of Spark"
+            )
         message = f"the Spark session could not be opened: {why} (log: {jvm.log})"
         raise EngineError(message) from error
 

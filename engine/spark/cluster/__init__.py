@@ -1,0 +1,1 @@
+"""Spark's cluster managers: masters, their configuration, and the check of executors."""
