@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gscope.capture.log.retained_stream import StreamPosition
     from gscope.queries.plan.program import Lfta, Program
 
-PROTOCOL = 1
+PROTOCOL = 2
 """The version of tickets, actions and messages; to be changed with any of them."""
 
 SENSOR, RELAY = "sensor", "relay"

@@ -98,7 +98,9 @@ class StreamLog(LogUsage):
         self._sealer = Sealer(
             specs, self._segments, self._budget, self._ledger, self, self._changed
         )
-        self._merger = Merger(self._segments, self._ledger, self._budget, self, self._changed)
+        self._merger = Merger(
+            specs, self._segments, self._ledger, self._budget, self, self._changed
+        )
         self._open = {
             name: OpenBatch(spec, functools.partial(self._sealer.write_now, name))
             for name, spec in specs.items()

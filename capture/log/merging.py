@@ -23,8 +23,9 @@ from gscope.errors import StreamError
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from gscope.capture.log.batches import StreamSpec
     from gscope.capture.log.budget import Budget, Usage
     from gscope.capture.log.retained_messages import Ledger
     from gscope.capture.log.segments import SegmentFolder
@@ -57,6 +58,7 @@ class Merger:
     """Merges small waiting batches of a log.
 
     Args:
+        specs: the streams by name.
         segments: of the log.
         ledger: of the log.
         budget: says which batches are small.
@@ -66,12 +68,14 @@ class Merger:
 
     def __init__(
         self,
+        specs: Mapping[str, StreamSpec],
         segments: SegmentFolder,
         ledger: Ledger,
         budget: Budget,
         usage: Usage,
         lock: threading.Condition,
     ) -> None:
+        self._specs = specs
         self._segments = segments
         self._ledger = ledger
         self._budget = budget
@@ -154,12 +158,15 @@ class Merger:
                 self._due.pop(stream, None)
             return
         try:
-            path, size = self._segments.merge(paths, rows)
+            path, size, row_groups = self._segments.merge(
+                paths, rows, self._specs[stream].partitioning
+            )
         except StreamError as error:
             with self._lock:
                 self._on_failure(parts, error)
             return
-        batch = Batch(stream, parts[-1].sequence, path, rows, size, combined(parts))
+        sequence = parts[-1].sequence
+        batch = Batch(stream, sequence, path, rows, size, combined(parts), row_groups)
         with self._lock:
             try:
                 is_merged = not self._is_stopped and self._ledger.merge(batch, parts)

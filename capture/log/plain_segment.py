@@ -81,19 +81,19 @@ class PlainSegment:
         self._groups: list[_Group] = []
         self._write([_MAGIC], os.O_CREAT | os.O_EXCL)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Write the rows of ``batch``, which is not referred to afterwards.
+    def add(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write rows as a row group; the batches are not referred to afterwards.
 
         Raises:
             OSError: not writable or no space; the file is of no use any more.
         """
-        rows = batch.num_rows
+        rows = sum(batch.num_rows for batch in batches)
         parts: list[_Bytes] = []
         pages = []
-        for column, values in zip(self._columns, batch.columns, strict=True):
-            head, body = column.pages(values, rows)
-            pages.append((len(head), len(body)))
-            parts += (head, body)
+        for number, column in enumerate(self._columns):
+            head, bodies = column.pages([batch.columns[number] for batch in batches], rows)
+            pages.append((len(head), sum(map(len, bodies))))
+            parts += (head, *bodies)
         self._groups.append(_Group(self.size_bytes, rows, pages))
         self._write(parts)
         self.rows += rows
@@ -175,14 +175,16 @@ class _Plain:
         self._width = field.type.bit_width // 8
         self._head = _chunk_head(field, [_PLAIN, _RLE])
 
-    def pages(self, values: pa.Array, rows: int) -> tuple[_Bytes, _Bytes]:
+    def pages(self, pieces: Sequence[pa.Array], rows: int) -> tuple[_Bytes, list[_Bytes]]:
         """Return the header of the one page, and its values."""
         width = self._width
-        begin = values.offset * width
-        size = rows * width
-        return _data_header(size, rows, _PLAIN), memoryview(values.buffers()[1])[
-            begin : begin + size
+        bodies = [
+            memoryview(values.buffers()[1])[
+                values.offset * width : (values.offset + len(values)) * width
+            ]
+            for values in pieces
         ]
+        return _data_header(rows * width, rows, _PLAIN), bodies
 
     def chunk(self, begin: int, rows: int, size: int, _first: int) -> bytes:
         """Return the ColumnChunk of pages that begin at ``begin``."""
@@ -195,16 +197,16 @@ class _Constant:
     def __init__(self, field: pa.Field) -> None:
         self._head = _chunk_head(field, [_PLAIN, _RLE, _RLE_DICTIONARY])
 
-    def pages(self, values: pa.DictionaryArray, rows: int) -> tuple[_Bytes, _Bytes]:
+    def pages(self, pieces: Sequence[pa.DictionaryArray], rows: int) -> tuple[_Bytes, list[_Bytes]]:
         """Return a dictionary page with the word, and a data page that is one run of its number."""
-        (word,) = values.dictionary.to_pylist()
+        (word,) = pieces[0].dictionary.to_pylist()
         entry = len(word).to_bytes(4, "little") + word
         details = struct(7, i32(1, 1), i32(2, _PLAIN))
         dictionary = _page_header(_DICTIONARY_PAGE, len(entry), details) + entry
         # The width of the numbers in bits, then the run: its length, doubled, and the number in
         # whole bytes.
         run = b"\1" + varint(rows << 1) + b"\0"
-        return dictionary, _data_header(len(run), rows, _RLE_DICTIONARY) + run
+        return dictionary, [_data_header(len(run), rows, _RLE_DICTIONARY) + run]
 
     def chunk(self, begin: int, rows: int, size: int, first: int) -> bytes:
         """Return the ColumnChunk of pages from ``begin`` on; ``first`` bytes are the dictionary."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import Part, TupleRows, WrittenRows, combined
 from gscope.capture.log.counters import packets_in
+from gscope.capture.log.divided_rows import Ranges, without_partitions
 from gscope.capture.log.os_errors import is_full
 from gscope.capture.log.plain_segment import is_plain
 from gscope.capture.log.retained_stream import UNNUMBERED
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
     from gscope.capture.log.batches import StreamSpec
     from gscope.capture.log.budget import Budget, Usage
-    from gscope.capture.log.plain_segment import PlainSegment
+    from gscope.capture.log.growing_segment import GrowingSegment
     from gscope.capture.log.retained_messages import Ledger
-    from gscope.capture.log.segments import SegmentFolder
+    from gscope.capture.log.segments import SegmentFolder, WrittenSegment
 
 WRITTEN_AT_ONCE_ROWS = 1024
 """Rows that justify a growing segment; fewer are collected in memory until there is one."""
@@ -56,8 +57,8 @@ class Sealer:
         self._ledger = ledger
         self._usage = usage
         self._lock = lock
-        self._growing: dict[tuple[str, tuple[Extent, ...]], PlainSegment] = {}
-        self._broken: set[PlainSegment] = set()
+        self._growing: dict[tuple[str, tuple[Extent, ...]], GrowingSegment] = {}
+        self._broken: set[GrowingSegment] = set()
 
     def write_now(self, stream: str, rows: TupleRows) -> WrittenRows | None:
         """Write rows to a growing segment; return None if they must wait in memory.
@@ -68,10 +69,13 @@ class Sealer:
         segment = self._growing.get((stream, rows.extents))
         try:
             if segment is None:
-                if rows.rows < WRITTEN_AT_ONCE_ROWS or not is_plain(rows.batch):
+                if rows.rows < WRITTEN_AT_ONCE_ROWS:
                     return None
-                label = self._label(stream)
-                segment = self._segments.begin(label, rows.batch.schema)
+                stored = without_partitions(rows.batch)
+                if not is_plain(stored):
+                    return None
+                ranges = Ranges.of(self._specs[stream].partitioning)
+                segment = self._segments.begin(self._label(stream), stored.schema, ranges)
                 self._growing[stream, rows.extents] = segment
             before = segment.size_bytes
             self._segments.add(segment, rows.batch)
@@ -120,10 +124,11 @@ class Sealer:
         Raises:
             StreamError: the segment cannot be written.
         """
-        path, size = self._segments.write(self._label(stream), rows.to_batches())
+        divided_by = self._specs[stream].partitioning
+        written = self._segments.write(self._label(stream), rows.to_batches(), divided_by)
         with self._lock:
-            self._ledger.on_sealed(size)
-        return Batch(stream, UNNUMBERED, path, rows.num_rows, size, extents)
+            self._ledger.on_sealed(written.size_bytes)
+        return _batch(stream, rows.num_rows, extents, written)
 
     def abandon(self) -> None:
         """Delete unfinished segments."""
@@ -134,7 +139,7 @@ class Sealer:
     def _written(self, stream: str, parts: Sequence[Part]) -> list[Message]:
         """Make segments of parts, and a gap of those for which the disk has no room."""
         waiting = [part for part in parts if isinstance(part, TupleRows)]
-        grown: dict[PlainSegment, list[Part]] = {}
+        grown: dict[GrowingSegment, list[Part]] = {}
         for part in parts:
             if isinstance(part, WrittenRows):
                 grown.setdefault(part.segment, []).append(part)
@@ -149,29 +154,31 @@ class Sealer:
             waiting = []
         if waiting:
             batches = [part.batch for part in waiting]
-            write = functools.partial(self._segments.write, self._label(stream), batches)
+            divided_by = self._specs[stream].partitioning
+            write = functools.partial(
+                self._segments.write, self._label(stream), batches, divided_by
+            )
             messages.append(self._segment_of(stream, waiting, write))
         return messages
 
-    def _finish(self, segment: PlainSegment, waiting: Sequence[TupleRows]) -> tuple[str, int]:
+    def _finish(self, segment: GrowingSegment, waiting: Sequence[TupleRows]) -> WrittenSegment:
         for part in waiting:
             self._segments.add(segment, part.batch)
         return self._segments.finish(segment)
 
     def _segment_of(
-        self, stream: str, parts: Sequence[Part], write: Callable[[], tuple[str, int]]
+        self, stream: str, parts: Sequence[Part], write: Callable[[], WrittenSegment]
     ) -> Batch | Shed:
         try:
-            path, size = write()
+            written = write()
         except StreamError as error:
             if not self._budget.is_lossy or not is_full(error):
                 raise
             self._ledger.full_disk_total += 1
             return self._gap(stream, parts)
         with self._lock:
-            self._ledger.on_sealed(size)
-        rows = sum(part.rows for part in parts)
-        return Batch(stream, UNNUMBERED, path, rows, size, combined(parts))
+            self._ledger.on_sealed(written.size_bytes)
+        return _batch(stream, sum(part.rows for part in parts), combined(parts), written)
 
     def _gap(self, stream: str, parts: Sequence[Part]) -> Shed:
         """Return the gap for rows that are shed before they become a batch."""
@@ -188,3 +195,9 @@ class Sealer:
     def _label(self, stream: str) -> str:
         number = list(self._ledger.held).index(stream)
         return f"{number:04d}-{self._ledger.held[stream].end:08d}"
+
+
+def _batch(stream: str, rows: int, extents: tuple[Extent, ...], written: WrittenSegment) -> Batch:
+    """Return the message of a segment, not yet numbered."""
+    path, size, row_groups = written
+    return Batch(stream, UNNUMBERED, path, rows, size, extents, row_groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -12,7 +13,7 @@ from gscope.capture.log.os_errors import plain_errors
 from gscope.errors import StreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 ROWS = 1 << 14
@@ -25,21 +26,24 @@ class SegmentRows:
     Args:
         file: the segment.
         path: its path, for messages.
+        row_groups: the numbers of the row groups to read, in order; None for all of them.
 
     Attributes:
         schema: the schema of the record batches.
 
     Raises:
-        StreamError: the segment cannot be read.
+        StreamError: the segment cannot be read, or has no such row group.
     """
 
-    def __init__(self, file: BinaryIO, path: Path) -> None:
+    def __init__(self, file: BinaryIO, path: Path, row_groups: Sequence[int] | None = None) -> None:
         self._file = file
         self._path = path
+        self._row_groups = None if row_groups is None else list(row_groups)
         try:
             with _plain_errors(path):
                 self._parquet = pq.ParquetFile(file)
                 self.schema: pa.Schema = self._parquet.schema_arrow
+            self._ensure_row_groups(self._parquet.num_row_groups)
         except BaseException:
             file.close()
             raise
@@ -52,9 +56,19 @@ class SegmentRows:
         """
         try:
             with _plain_errors(self._path):
-                yield from self._parquet.iter_batches(ROWS, use_threads=False)
+                yield from self._parquet.iter_batches(ROWS, self._row_groups, use_threads=False)
         finally:
             self.close()
+
+    def _ensure_row_groups(self, count: int) -> None:
+        unknown = [each for each in self._row_groups or () if not 0 <= each < count]
+        if unknown:
+            message = f"invalid row group {unknown[0]}: expected one of {count} from 0"
+            raise StreamError(message)
+        groups = self._row_groups or ()
+        if any(after <= before for before, after in itertools.pairwise(groups)):
+            message = "invalid row groups: expected their numbers in rising order, each once"
+            raise StreamError(message)
 
     def close(self) -> None:
         """Close the file; harmless when called twice."""

@@ -8,22 +8,40 @@ import secrets
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gscope.capture.log.divided_rows import RowGroupTable, row_group_tables
+from gscope.capture.log.growing_segment import GrowingSegment
 from gscope.capture.log.os_errors import plain_errors
-from gscope.capture.log.plain_segment import PlainSegment
 from gscope.errors import StreamError
-from gscope.queries.streams.portions import row_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from gscope.capture.log.divided_rows import Ranges
+    from gscope.queries.plan.program_partitioning import StreamPartitioning
+    from gscope.queries.streams.messages import RowGroup
+
 SEGMENTS_NAME = "segments"
 
 _CONSTANT_COLUMN = "interface"
+
+
+class WrittenSegment(NamedTuple):
+    """A segment that is complete.
+
+    Attributes:
+        path: its path relative to the log.
+        size_bytes: size of the file.
+        row_groups: its row groups, if its rows are divided by partition.
+    """
+
+    path: str
+    size_bytes: int
+    row_groups: tuple[RowGroup, ...]
 
 
 class SegmentFolder:
@@ -47,18 +65,25 @@ class SegmentFolder:
         with plain_errors("make the folder", self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def write(self, label: str, batches: Sequence[pa.RecordBatch]) -> tuple[str, int]:
-        """Write a segment; its path relative to the log, and its bytes.
+    def write(
+        self,
+        label: str,
+        batches: Sequence[pa.RecordBatch],
+        partitioning: StreamPartitioning | None = None,
+    ) -> WrittenSegment:
+        """Write a segment.
 
         Args:
             label: begins the name, for a person who looks; the rest of the name is random.
             batches: its tuples, at least one batch, all of one schema.
+            partitioning: what divides them, if there are many; None to keep their order.
 
         Raises:
             StreamError: not writable or no space; nothing of the segment is left behind.
         """
         path = self._new_path(label)
-        schema = batches[0].schema
+        tables = list(row_group_tables(batches, partitioning))
+        schema = tables[0].rows.schema
         with (
             self._whole_or_none(path),
             pa.OSFile(str(path), "wb") as file,
@@ -71,17 +96,25 @@ class SegmentFolder:
                 store_schema=False,
             ) as writer,
         ):
-            for group in row_groups(pa.Table.from_batches(batches)):
-                writer.write_table(group, row_group_size=group.num_rows)
+            for table in tables:
+                writer.write_table(table.rows, row_group_size=table.rows.num_rows)
+        groups: tuple[RowGroup, ...] = ()
         with plain_errors("read", path):
-            return f"{SEGMENTS_NAME}/{path.name}", path.stat().st_size
+            if any(table.bounds is not None for table in tables):
+                metadata = pq.read_metadata(path)
+                sizes = [metadata.row_group(n).total_byte_size for n in range(len(tables))]
+                groups = tuple(map(RowGroupTable.described, tables, sizes))
+            return WrittenSegment(f"{SEGMENTS_NAME}/{path.name}", path.stat().st_size, groups)
 
-    def merge(self, names: Sequence[str], rows: int) -> tuple[str, int]:
-        """Write the rows of segments to a new one; return its path in the log, and its bytes.
+    def merge(
+        self, names: Sequence[str], rows: int, partitioning: StreamPartitioning | None = None
+    ) -> WrittenSegment:
+        """Write the rows of segments to a new one.
 
         Args:
             names: of the others, which stay; of one stream.
             rows: of all of them.
+            partitioning: what divides them, if there are many; None to keep their order.
 
         Raises:
             StreamError: one of them is not readable, or it is not writable; nothing of it is left
@@ -99,7 +132,7 @@ class SegmentFolder:
             message = f"the segments up to {last} have {table.num_rows} rows instead of {rows}"
             raise StreamError(message)
         label, _, _ = last.name.rpartition("-")
-        return self.write(label, table.combine_chunks().to_batches())
+        return self.write(label, table.combine_chunks().to_batches(), partitioning)
 
     def _new_path(self, label: str) -> Path:
         return self._folder / f"{label}-{secrets.token_hex(12)}.parquet"
@@ -113,17 +146,22 @@ class SegmentFolder:
             path.unlink(missing_ok=True)
             raise
 
-    def begin(self, label: str, schema: pa.Schema) -> PlainSegment:
+    def begin(self, label: str, schema: pa.Schema, ranges: Ranges | None) -> GrowingSegment:
         """Begin a segment to which rows are added as they arrive; it is invisible until ``finish``.
+
+        Args:
+            label: as of ``write``.
+            schema: the schema of its rows.
+            ranges: the ranges of partitions that divide them; None to keep their order.
 
         Raises:
             StreamError: cannot be made.
         """
         path = self._new_path(label)
         with self._whole_or_none(path):
-            return PlainSegment(path, schema)
+            return GrowingSegment(path, schema, ranges)
 
-    def add(self, segment: PlainSegment, batch: pa.RecordBatch) -> None:
+    def add(self, segment: GrowingSegment, batch: pa.RecordBatch) -> None:
         """Add rows to a segment of ``begin``.
 
         Raises:
@@ -132,17 +170,18 @@ class SegmentFolder:
         with self._whole_or_none(segment.path):
             segment.add(batch)
 
-    def finish(self, segment: PlainSegment) -> tuple[str, int]:
-        """Complete a segment of ``begin``; its path relative to the log, and its bytes.
+    def finish(self, segment: GrowingSegment) -> WrittenSegment:
+        """Complete a segment of ``begin``.
 
         Raises:
             StreamError: not writable or no space; nothing of the segment is left behind.
         """
         with self._whole_or_none(segment.path):
             segment.finish()
-        return f"{SEGMENTS_NAME}/{segment.path.name}", segment.size_bytes
+        path = f"{SEGMENTS_NAME}/{segment.path.name}"
+        return WrittenSegment(path, segment.size_bytes, segment.row_groups)
 
-    def abandon(self, segment: PlainSegment) -> None:
+    def abandon(self, segment: GrowingSegment) -> None:
         """Remove a segment of ``begin`` that will not be finished, if that is possible."""
         with contextlib.suppress(OSError):
             segment.path.unlink()

@@ -5,8 +5,9 @@
 - ``{"cursors": {stream: next sequence number, …}}`` streams record batches with one binary column
   ``message`` (records of ``streams/wire.py``) as they are written, until all these streams have
   ended or the log is closed.
-- ``{"segment": {"stream": name, "sequence": number}}`` streams the rows of one batch, for readers
-  that cannot open its file. A batch that was shed or released is an error with ``GONE``.
+- ``{"segment": {"stream": name, "sequence": number, "row_groups": [number, …]}}`` streams the rows
+  of one batch, for readers that cannot open its file; without ``row_groups`` all of them. A batch
+  that was shed or released is an error with ``GONE``.
 
 Actions: ``describe`` with the body ``{"consumer": name}`` (or ``{}``), which registers a consumer
 where the log accepts further ones and returns a ``LogDescription``; ``acknowledge`` with
@@ -137,17 +138,19 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         self.log.read(cursors, timeout_s=0)
         return flight.GeneratorStream(MESSAGE_SCHEMA, self._follow(context, cursors))
 
-    def segment(self, context: Any, stream: str, sequence: int) -> Any:
-        """Return the rows of a batch.
+    def segment(
+        self, context: Any, stream: str, sequence: int, row_groups: list[int] | None
+    ) -> Any:
+        """Return the rows of a batch, or of some of its row groups.
 
         Raises:
-            StreamError: the stream is unknown, or the segment cannot be read.
+            StreamError: the stream or a row group is unknown, or the segment cannot be read.
         """
         file = self.log.open_segment(stream, sequence)
         if file is None:
             message = f"batch {sequence} of stream {stream!r} is not retained"
             raise flight.FlightServerError(message, GONE)
-        rows = SegmentRows(file, Path(file.name))
+        rows = SegmentRows(file, Path(file.name), row_groups)
         return flight.GeneratorStream(rows.schema, self.rows(context, rows))
 
     def do_action(self, _context: Any, action: Any) -> Any:
@@ -328,11 +331,21 @@ def _cursors(value: object) -> dict[str, int]:
     return value
 
 
-def _segment(value: object) -> tuple[str, int]:
+def _segment(value: object) -> tuple[str, int, list[int] | None]:
     match value:
         case {"stream": str(stream), "sequence": int(sequence), **others} if not others:
-            return stream, sequence
-    message = f"invalid segment: expected a stream and a sequence number, got {value!r:.100}"
+            return stream, sequence, None
+        case {
+            "stream": str(stream),
+            "sequence": int(sequence),
+            "row_groups": list(groups),
+            **others,
+        } if not others and all(type(group) is int for group in groups):
+            return stream, sequence, groups
+    message = (
+        "invalid segment: expected a stream, a sequence number and maybe numbers of row groups, "
+        f"got {value!r:.100}"
+    )
     raise StreamError(message)
 
 

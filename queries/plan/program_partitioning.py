@@ -22,6 +22,10 @@ DEFAULT_PARTITIONS = 64
 MAX_PARTITIONS = 1024
 """Most partitions of a run: each host and task owns several."""
 
+PARTITION_COLUMN = "$partition"
+"""The column with the partition of a row on its way from an LFTA into a segment, which does not
+store it."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionMember:
@@ -43,10 +47,12 @@ class StreamPartitioning:
         members: the values to hash, over the output columns of the LFTA; at least one.
         follows_set: whether they are the members of the program's set, in its order, so that rows
             of different streams whose packets agree in the set are in one partition.
+        partitions: the number of partitions, that of the program.
     """
 
     members: tuple[PartitionMember, ...]
     follows_set: bool
+    partitions: int
 
 
 @dataclass(frozen=True, slots=True)

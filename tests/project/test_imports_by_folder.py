@@ -44,8 +44,8 @@ queries/plan/windows: queries queries/expressions queries/catalog
 queries/plan: queries queries/gsql queries/expressions queries/run_folder queries/catalog/scalar
     queries/catalog queries/catalog/aggregate queries/catalog/user_functions queries/plan/windows
 queries/plan/sampling: queries/gsql queries/expressions queries/catalog queries/plan
-queries/plan/partitioning: queries/expressions queries/catalog/scalar queries/plan
-    queries/plan/sampling
+queries/plan/partitioning: queries/expressions queries/catalog/scalar queries/catalog
+    queries/plan queries/plan/sampling
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan queries/plan/windows
     queries/catalog/sampling queries/plan/sampling
@@ -163,7 +163,7 @@ cli/main.py: cli/render
 _DOORS = """
 capture queries: queries queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/user_functions
-    queries/plan queries/plan/split queries/plan/sampling
+    queries/plan queries/plan/split queries/plan/sampling queries/plan/partitioning
 engine queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/plan queries/plan/windows

@@ -8,15 +8,9 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen.choices import CHOICES
 from gscope.capture.lfta.codegen.comparisons import COMPARISONS, lower_in_table
 from gscope.capture.lfta.codegen.scope import IPV4_MAPPED, Lowered, Scope
+from gscope.capture.lfta.codegen.xxh64 import address_words, signed, xxh64
 from gscope.queries.catalog.scalar.addresses import PRIVATE_NETWORKS, covers_ipv4
-from gscope.queries.catalog.scalar.hashes import (
-    PRIME_1,
-    PRIME_2,
-    PRIME_3,
-    PRIME_4,
-    PRIME_5,
-    SEED,
-)
+from gscope.queries.catalog.scalar.hashes import SEED
 from gscope.queries.expressions.expressions import Call
 from gscope.queries.expressions.types import GsqlType
 
@@ -165,11 +159,7 @@ def _number(literal: Lowered) -> int:
 def _prefix_masks(bits: int) -> tuple[int, int]:
     """Return both halves of a mask of ``bits`` leading ones, as signed numbers."""
     mask = ((1 << bits) - 1) << (128 - bits)
-    return _signed(mask >> 64), _signed(mask & (2**64 - 1))
-
-
-def _signed(word: int) -> int:
-    return word - 2**64 if word >> 63 else word
+    return signed(mask >> 64), signed(mask & (2**64 - 1))
 
 
 def _in_net(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
@@ -205,7 +195,7 @@ def _in_network(scope: Scope, address: Lowered, network: int, bits: int) -> str:
         address.parts, (network >> 64, network & (2**64 - 1)), _prefix_masks(bits), strict=True
     )
     tests = [
-        f"(({part} & {mask}) == {_signed(half & (mask % 2**64))})"
+        f"(({part} & {mask}) == {signed(half & (mask % 2**64))})"
         for part, half, mask in halves
         if mask
     ]
@@ -233,23 +223,8 @@ def _str_truncate(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Low
 def _hash(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
     """Return XXH64 of one or two words; see ``catalog/scalar/hashes.py``."""
     (value,) = arguments
-    # An IP is hashed as its bytes in network order, and words are read from them least first.
-    is_ip = value.type is GsqlType.IP
-    words = [f"bswap64({part})" if is_ip else part for part in value.parts]
-    state = scope.value(str(_signed((SEED + PRIME_5 + 8 * len(words)) % 2**64)))
-    for word in words:
-        mixed = scope.value(f"wrap_mul({word}, {_signed(PRIME_2)})")
-        lane = scope.value(f"wrap_mul({_rotated(mixed, 31)}, {_signed(PRIME_1)})")
-        state = scope.value(f"{state} ^ {lane}")
-        product = scope.value(f"wrap_mul({_rotated(state, 27)}, {_signed(PRIME_1)})")
-        state = scope.value(f"wrap_add({product}, {_signed(PRIME_4)})")
-    state = scope.value(f"wrap_mul({state} ^ lshr({state}, 33), {_signed(PRIME_2)})")
-    state = scope.value(f"wrap_mul({state} ^ lshr({state}, 29), {_signed(PRIME_3)})")
-    return Lowered(call.type, (scope.value(f"{state} ^ lshr({state}, 32)"),), value.null)
-
-
-def _rotated(word: str, count: int) -> str:
-    return f"(({word} << {count}) | lshr({word}, {64 - count}))"
+    words = address_words(value) if value.type is GsqlType.IP else list(value.parts)
+    return Lowered(call.type, (xxh64(scope, words, SEED),), value.null)
 
 
 LOWERINGS: dict[str, Lowering] = {

@@ -10,6 +10,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.capture.lfta.codegen import partitions
 from gscope.capture.lfta.codegen.aggregation import aggregation_source, plan_aggregation
 from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS, indented
 from gscope.capture.lfta.codegen.predicate import prefilter_source, shared_predicates
@@ -150,7 +151,8 @@ def generate(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> G
     names = ", ".join(lfta.name for lfta in lftas)
     used = user_functions(_all_expressions(lftas))
     lines = [*user_imports(used), *lines]
-    head = f'"""LFTAs of gscope: {names}. Generated."""\n\n{PREAMBLE}{sampled.preamble}'
+    divided = partitions.IMPORTS if partitions.has_partitions(lftas) else ""
+    head = f'"""LFTAs of gscope: {names}. Generated."""\n\n{PREAMBLE}{sampled.preamble}{divided}'
     source = head + "\n".join(lines) + "\n"
     return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), scratch_words, used)
 

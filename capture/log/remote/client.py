@@ -24,7 +24,7 @@ from gscope.queries.streams.flight_errors import FlightErrors, sentence_of
 from gscope.queries.streams.wire import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gscope.capture.log.remote.address import LogAddress
     from gscope.queries.streams.messages import Message
@@ -112,6 +112,7 @@ class RemoteLog:
         sequence: int,
         file_bytes: int = 0,
         most_bytes: int = MAX_SEGMENT_BYTES,
+        row_groups: Sequence[int] | None = None,
     ) -> pa.Table | None:
         """Return the rows of a batch; None if it was shed, or acknowledged by this consumer.
 
@@ -120,12 +121,16 @@ class RemoteLog:
             sequence: its number.
             file_bytes: the size of its file, which grants time for a slow link.
             most_bytes: the size of its rows beyond which they are refused.
+            row_groups: the numbers of the row groups to return; None for all of them.
 
         Raises:
             StreamError: the server refused.
             DisconnectedError: the server does not answer, or the connection was cut.
         """
-        ticket = {"segment": {"stream": stream, "sequence": sequence}}
+        segment: dict[str, object] = {"stream": stream, "sequence": sequence}
+        if row_groups is not None:
+            segment["row_groups"] = list(row_groups)
+        ticket = {"segment": segment}
         timeout_s = CALL_S + max(0, min(file_bytes, most_bytes)) / SLOWEST_BYTES_PER_S
         try:
             with self._errors():

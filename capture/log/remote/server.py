@@ -105,9 +105,13 @@ class RemoteLogServer(LogServer):
             _Subscribed(context, self._readers, consumer, number), fields, cursors
         )
 
-    def segment(self, context: Any, stream: str, sequence: int) -> Any:
+    def segment(
+        self, context: Any, stream: str, sequence: int, row_groups: list[int] | None
+    ) -> Any:
         """Return the rows of a batch."""
-        return super().segment(_Reading(context, self._described(context)), stream, sequence)
+        return super().segment(
+            _Reading(context, self._described(context)), stream, sequence, row_groups
+        )
 
     def messages_sent(self, context: Any, size_bytes: int) -> None:
         """Count messages that are sent."""

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gscope.engine.running.value_columns import value_column
 from gscope.engine.running.vectors import compute, from_arrow
 from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.expressions.expressions import Column, walk
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.partitioning.value_columns import value_column
 from gscope.queries.plan.sampling.keyed_hash import NULL_WORD, address_words, hash_words
 
 if TYPE_CHECKING:

@@ -43,13 +43,14 @@ def with_partitioning(
     if partitions < 2:
         return program
     lftas = tuple(
-        replace(lfta, partitioning=stream_partitioning(lfta, members)) for lfta in program.lftas
+        replace(lfta, partitioning=stream_partitioning(lfta, partitions, members))
+        for lfta in program.lftas
     )
     return replace(program, lftas=lftas, partitioning=Partitioning(partitions, tuple(members)))
 
 
 def stream_partitioning(
-    lfta: Lfta, members: Sequence[PartitionMember]
+    lfta: Lfta, partitions: int, members: Sequence[PartitionMember]
 ) -> StreamPartitioning | None:
     """Return what divides the rows of an LFTA; None if nothing does.
 
@@ -58,7 +59,7 @@ def stream_partitioning(
     """
     followed = tuple(made for member in members if (made := _over_columns(lfta, member)))
     if followed and len(followed) == len(members):
-        return StreamPartitioning(followed, follows_set=True)
+        return StreamPartitioning(followed, follows_set=True, partitions=partitions)
     keys = tuple(
         PartitionMember((_column(lfta, key.name),))
         for key in lfta.keys
@@ -67,7 +68,9 @@ def stream_partitioning(
         and lfta.schema[key.name].type in _DIVIDING
         and not lfta.schema[key.name].ordering.is_temporal
     )
-    return StreamPartitioning(keys, follows_set=False) if keys else None
+    if not keys:
+        return None
+    return StreamPartitioning(keys, follows_set=False, partitions=partitions)
 
 
 def _over_columns(lfta: Lfta, member: PartitionMember) -> PartitionMember | None:

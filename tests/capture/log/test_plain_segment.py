@@ -49,7 +49,7 @@ def batch(rows: int, seed: int = 1, interface: bytes | None = None) -> pa.Record
 def write(path: Path, batches: list[pa.RecordBatch]) -> PlainSegment:
     segment = PlainSegment(path, batches[0].schema)
     for one in batches:
-        segment.add(one)
+        segment.add([one])
     segment.finish()
     return segment
 
@@ -132,7 +132,7 @@ def test_no_space_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(os, "writev", full)
     with pytest.raises(OSError, match="No space left"):
-        segment.add(batch(3))
+        segment.add([batch(3)])
 
 
 @pytest.mark.spark

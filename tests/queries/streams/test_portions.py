@@ -60,7 +60,7 @@ def test_a_file_of_a_step_has_row_groups_that_fit_into_memory(tmp_path: Path) ->
 
 
 def test_a_segment_has_row_groups_that_fit_into_memory(tmp_path: Path) -> None:
-    name, _ = SegmentFolder(tmp_path).write("s", _long_rows().to_batches())
+    name, *_ = SegmentFolder(tmp_path).write("s", _long_rows().to_batches())
     _check(tmp_path / name)
 
 

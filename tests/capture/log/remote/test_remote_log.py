@@ -73,6 +73,31 @@ def test_messages_and_their_rows_arrive_exactly_as_they_were_written(
     assert found == [rows(10).to_pydict(), rows(20).to_pydict()]
 
 
+def test_a_reader_receives_the_row_groups_that_it_asks_for(
+    log: StreamLog, client: RemoteLog
+) -> None:
+    client.describe()
+    schema = pa.schema([pa.field("tb", pa.int64(), nullable=False)])
+    for first in (0, 2000, 4000):
+        numbers = pa.array(range(first, first + 2000), pa.int64())
+        batch = pa.RecordBatch.from_arrays([numbers], schema=schema)
+        log.append("a", batch, (Extent("tb", 7, 7),))
+    log.end(["a"])
+    expected = {
+        (): [],
+        (1,): list(range(2000, 4000)),
+        (0, 2): [*range(2000), *range(4000, 6000)],
+        None: list(range(6000)),
+    }
+    for wanted, numbers in expected.items():
+        table = client.pull("a", 0, row_groups=wanted)
+        assert table is not None
+        assert table["tb"].to_pylist() == numbers
+    for wrong in ((3,), (-1,), (1, 1), (2, 0)):
+        with pytest.raises(StreamError, match="invalid row group"):
+            client.pull("a", 0, row_groups=wrong)
+
+
 def test_a_batch_is_kept_until_every_registered_consumer_has_acknowledged_it(
     log: StreamLog, client: RemoteLog, tmp_path: Path
 ) -> None:

@@ -290,6 +290,9 @@ def test_describe_comes_first_and_a_consumer_acknowledges_for_itself_alone(
         b'{"segment": {"stream": "a", "sequence": true}}',
         b'{"segment": {"stream": "a", "sequence": "../../etc/passwd"}}',
         b'{"segment": ["a", 0]}',
+        b'{"segment": {"stream": "a", "sequence": 0, "row_groups": 0}}',
+        b'{"segment": {"stream": "a", "sequence": 0, "row_groups": [true]}}',
+        b'{"segment": {"stream": "a", "sequence": 0, "groups": [0]}}',
     ],
 )
 def test_wrong_tickets_are_refused_and_the_service_lives(plain: Served, ticket: bytes) -> None:

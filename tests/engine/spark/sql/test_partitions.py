@@ -11,7 +11,6 @@ import pytest
 from tests.queries.plan.partitioning.value_pools import POOLS
 from tests.support.shared_spark import plans_interpreted
 
-from gscope.engine.running.partitions import partitions_of_rows
 from gscope.engine.spark.sql.expressions import quote
 from gscope.engine.spark.sql.partitions import partition_sql
 from gscope.engine.spark.sql.udf import register_functions
@@ -19,6 +18,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.partitioning.partition_hash import partition_of_values
+from gscope.queries.plan.partitioning.value_columns import partitions_of_rows
 from gscope.queries.plan.program_partitioning import PartitionMember
 
 if TYPE_CHECKING:
