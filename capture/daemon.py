@@ -220,9 +220,9 @@ class Daemon:
         self, settings: CaptureSettings, relay: RelaySettings, supervisor_fd: int
     ) -> CaptureSummary:
         began = time.perf_counter()
-        from gscope.capture.relay.run_relay import input_addresses, run_relay
+        from gscope.capture.relay.run_relay import input_endpoints, run_relay
 
-        addresses = input_addresses(relay)
+        endpoints = input_endpoints(relay)
         self._confine((), has_internet=True)
         self._follow(supervisor_fd)
         from gscope.capture.live.stop import LiveStop
@@ -240,7 +240,7 @@ class Daemon:
                 program,
                 settings,
                 log,
-                addresses,
+                endpoints,
                 self._run_dir / CAPTURE_FOLDER,
                 stop=stop,
                 statistics=statistics,

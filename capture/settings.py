@@ -217,19 +217,24 @@ class ListenerSettings:
 
 @dataclass(frozen=True, slots=True)
 class RelayInput:
-    """A log of another host, or of another process, that a relay reads.
+    """A log of another host, or of another process, that a relay reads, or an agent.
 
     Attributes:
         name: name of the input.
         address: ``HOST:PORT``, or the path of a unix socket.
         token: path of the file with the token to present; "" for none.
         certificates: path of the file with the certificates to trust; "": TLS is not used.
+        capture: name of the capture to request from an agent at ``address``; "" if a log is served
+            there.
+        request: path of the file with the request.
     """
 
     name: str
     address: str
     token: str = ""
     certificates: str = ""
+    capture: str = ""
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +246,14 @@ class RelaySettings:
         consumer: name under which it acknowledges; "" for one that is kept with its log.
         timeout_ns: an input that is silent for longer is reported.
         absent_after_ns: an input that is silent for longer holds nothing back; None to wait.
+        max_offset_ns: how far the clock of an agent may be ahead or behind before it is reported.
     """
 
     inputs: tuple[RelayInput, ...]
     consumer: str = ""
     timeout_ns: int = 5 * SECOND_NS
     absent_after_ns: int | None = None
+    max_offset_ns: int = LIVE_SKEW_NS
 
 
 @dataclass(frozen=True, slots=True)

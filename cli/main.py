@@ -25,6 +25,7 @@ COMMANDS = {
     "replay": "gscope.cli.commands.replay:replay",
     "run": "gscope.cli.commands.run:run",
     "relay": "gscope.cli.commands.relay:relay",
+    "capture": "gscope.cli.commands.capture:capture",
     "stop": "gscope.cli.commands.stop:stop",
     "status": "gscope.cli.commands.status:status",
     "check": "gscope.cli.commands.check:check",

@@ -63,6 +63,7 @@ class CompileContext:
         samples: whether packets are sampled, so that LFTAs need to know what they keep.
         partitions: the number of partitions that rows are divided into; 1 for none.
         partition_set: the set that packets are divided by; None to choose it.
+        hosts: the hosts whose interfaces are read; those of the host ``a`` are called ``a.NAME``.
     """
 
     interfaces: tuple[str, ...]
@@ -77,6 +78,7 @@ class CompileContext:
     samples: bool = False
     partitions: int = 1
     partition_set: PartitionSet | None = None
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Comp
         context.parameters,
         context.only,
         is_unbounded=context.is_unbounded,
+        hosts=context.hosts,
     )
     results = context.only or _delivered(plan)
     compiled = _compiled(plan, results, context)

@@ -17,9 +17,10 @@ from gscope.queries.plan.lfta_digest import lfta_digest, lfta_meaning
 from gscope.queries.streams.event_codec import from_plain, to_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gscope.capture.log.retained_stream import StreamPosition
+    from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.plan.program import Lfta, Program
 
 PROTOCOL = 2
@@ -159,15 +160,20 @@ def ensure_same_lftas(program: Program, served: LogDescription, server: str) -> 
                 "same queries"
             )
             raise StreamError(message)
-        if found.digest != lfta_digest(lfta, program.user_files):
+        if (difference := lfta_difference(lfta, program.user_files, found)) is not None:
             message = (
-                f"{server} runs another {lfta.name}: {_difference(lfta, found)}; start both with "
+                f"{server} runs another {lfta.name}: {difference}; start both with "
                 "the same queries, parameters and user code"
             )
             raise StreamError(message)
 
 
-def _difference(lfta: Lfta, found: LftaDescription) -> str:
+def lfta_difference(
+    lfta: Lfta, user_files: Sequence[UserFile], found: LftaDescription
+) -> str | None:
+    """Return how what another process compiled differs from ``lfta``; None if it does not."""
+    if found.digest == lfta_digest(lfta, user_files):
+        return None
     for ours, theirs in zip_longest(lfta_meaning(lfta), found.meaning, fillvalue="nothing"):
         if ours != theirs:
             return f"there {_cut(theirs)!r}, here {_cut(ours)!r}"

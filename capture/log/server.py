@@ -121,7 +121,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Subscribe, or read a segment; see the module."""
-        with _client_errors():
+        with client_errors():
             fields = parsed(ticket.ticket)
             if "segment" in fields:
                 return self.segment(context, *_segment(fields["segment"]))
@@ -159,7 +159,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         if handler is None:
             message = f"unknown action {action.type!r:.100}; available: {sorted(self.actions)}"
             raise flight.FlightServerError(message)
-        with _client_errors():
+        with client_errors():
             return [json.dumps(handler(self, action.body.to_pybytes())).encode()]
 
     def list_actions(self, _context: Any) -> Any:
@@ -178,7 +178,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
     def rows(self, _context: Any, rows: SegmentRows) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a segment."""
         try:
-            with self._pulling, _client_errors():
+            with self._pulling, client_errors():
                 yield from rows.batches()
         finally:
             rows.close()
@@ -189,7 +189,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
     def _messages(self, context: Any, cursors: dict[str, int]) -> Iterator[pa.RecordBatch]:
         log = self.log
         while not context.is_cancelled():
-            with _client_errors():
+            with client_errors():
                 messages = log.read(cursors, MAX_MESSAGES, _CANCEL_CHECK_S)
             if messages:
                 for message in messages:
@@ -289,7 +289,7 @@ _ACTIONS: dict[str, Callable[[LogServer, bytes], object]] = {
 }
 
 
-class _client_errors:
+class client_errors:
     """Turn a ``StreamError`` of the body into the Flight error that clients get as a sentence."""
 
     def __enter__(self) -> None:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.description import ensure_same_lftas
-from gscope.capture.log.remote.client import CALL_S, RemoteLog
+from gscope.capture.log.remote.client import RemoteLog
+from gscope.capture.log.remote.connection import CALL_S
 from gscope.capture.relay.held_rows import HeldRows
 from gscope.capture.relay.input_events import Connected, Crashed, Disconnected, Received
 from gscope.capture.relay.stream_rows import conformed, extents_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gscope.capture.log.description import LogDescription
     from gscope.capture.log.remote.address import LogAddress
     from gscope.capture.log.remote.client import Subscription
+    from gscope.capture.relay.endpoints import Endpoint
     from gscope.capture.relay.held_rows import Shelf
     from gscope.capture.relay.input_events import InputEvent
     from gscope.queries.plan.program import Program
@@ -55,11 +57,12 @@ class InputReader:
 
     Args:
         name: name of the input.
-        address: where its log is served.
+        endpoint: where its log is served.
         consumer: name under which the relay acknowledges.
         program: what the relay runs.
         shelf: takes the rows of batches.
         put: takes events; blocks while the relay is behind, and returns False once it ends.
+        is_known: whether rows of it were received before.
 
     Attributes:
         is_needed: whether the input is read even while the shelf is full.
@@ -70,14 +73,19 @@ class InputReader:
     def __init__(
         self,
         name: str,
-        address: LogAddress,
+        endpoint: Endpoint,
         consumer: str,
         program: Program,
         shelf: Shelf,
         put: Callable[[InputEvent], bool],
+        *,
+        is_known: bool = False,
     ) -> None:
         self.name = name
-        self.address = address
+        self.endpoint = endpoint
+        self.address = endpoint.address
+        self._is_known = is_known
+        self._located: LogAddress | None = None
         self.is_needed = True
         self.is_registered = False
         self.received_bytes = 0
@@ -94,6 +102,7 @@ class InputReader:
     def start(self) -> None:
         """Start reading."""
         self._thread.start()
+        self.endpoint.start()
 
     def acknowledge(self, log: str, cursors: Mapping[str, int]) -> None:
         """Report, soon, that the relay needs no message below ``cursors``; never blocks."""
@@ -110,6 +119,7 @@ class InputReader:
         if self._subscription is not None:
             self._subscription.cancel()
         self._acknowledger.stop()
+        self.endpoint.stop()
 
     def deregister(self) -> None:
         """Let the input forget the relay, which will read no more; call ``stop`` before.
@@ -120,9 +130,11 @@ class InputReader:
         if self._thread.is_alive():
             # It could register the relay again.
             return
-        with suppress(StreamError), RemoteLog(self.address, self._consumer) as log:
-            log.describe()
-            log.deregister()
+        located = self._located
+        if located is not None:
+            with suppress(StreamError), RemoteLog(located, self._consumer) as log:
+                log.describe()
+                log.deregister()
 
     def reconnect(self) -> None:
         """Give up the current connection, over which too little has come for too long."""
@@ -140,7 +152,13 @@ class InputReader:
         pause_s = FIRST_PAUSE_S
         while not self._is_stopped.is_set():
             try:
-                with RemoteLog(self.address, self._consumer) as log:
+                located = self.endpoint.locate(self._is_stopped, is_known=self._is_known)
+                if located is None:
+                    # An agent remembers that it has served everything.
+                    self._put(Disconnected(self.name, f"{self.address} has ended", False))
+                    return
+                self._located = located
+                with RemoteLog(located, self._consumer) as log:
                     if self._follow(log):
                         pause_s = FIRST_PAUSE_S
                 problem = Disconnected(self.name, f"{self.address} closed its log", False)
@@ -178,6 +196,7 @@ class InputReader:
         cursors = self._answer(reply)
         if cursors is None:
             return False
+        self._is_known = True
         lfta_of = {stream: lfta for lfta, found in streams.items() for stream in found}
         open_streams = set(cursors)
         has_received = False

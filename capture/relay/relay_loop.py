@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.log.budget import AdmitAll
     from gscope.capture.log.log import StreamLog
-    from gscope.capture.log.remote.address import LogAddress
+    from gscope.capture.relay.endpoints import Endpoint
     from gscope.capture.relay.held_rows import HeldRows, Shelf
     from gscope.capture.relay.input_events import InputEvent
     from gscope.capture.relay.merged_stream import Release
@@ -54,7 +54,7 @@ class RelayLoop:
     Args:
         program: the LFTAs.
         settings: the inputs.
-        addresses: where each input is served, by name.
+        endpoints: where each input is served, by name.
         log: the relay's log; it has one stream for each LFTA.
         budget: the budget of the log.
         shelf: takes rows that are held.
@@ -71,7 +71,7 @@ class RelayLoop:
         self,
         program: Program,
         settings: RelaySettings,
-        addresses: Mapping[str, LogAddress],
+        endpoints: Mapping[str, Endpoint],
         log: StreamLog,
         budget: AdmitAll,
         shelf: Shelf,
@@ -100,8 +100,10 @@ class RelayLoop:
         self._is_named = bool(settings.consumer)
         consumer = settings.consumer or f"relay-{log.identity[:16]}"
         self.readers = {
-            name: InputReader(name, address, consumer, program, shelf, self._put)
-            for name, address in addresses.items()
+            name: InputReader(
+                name, endpoint, consumer, program, shelf, self._put, is_known=name in self._logs
+            )
+            for name, endpoint in endpoints.items()
         }
 
     def run(self, stop: threading.Event, on_turn: Callable[[], None]) -> None:
@@ -158,14 +160,21 @@ class RelayLoop:
     def _leave(self, on_turn: Callable[[], None]) -> None:
         """Deregister from connected inputs, unless the user has named the relay.
 
-        They would keep rows for a name that is not used again.
+        They would keep rows for a name that is not used again. Agents end their captures.
         """
         if self._is_named:
             return
         leaving = [
-            threading.Thread(target=reader.deregister, name=f"leave {name}", daemon=True)
+            threading.Thread(target=leave, name=f"leave {name}", daemon=True)
             for name, reader in self.readers.items()
-            if reader.is_registered and self.statuses[name].state is not InputState.ENDED
+            for leave in (
+                *(
+                    [reader.deregister]
+                    if reader.is_registered and self.statuses[name].state is not InputState.ENDED
+                    else []
+                ),
+                reader.endpoint.release,
+            )
         ]
         for each in leaving:
             each.start()
@@ -206,6 +215,7 @@ class RelayLoop:
                     raise RefusedInputError(event.reason)
                 phrase = status.on_disconnected(event.reason, is_refused=event.is_refused)
                 self._notify(event.input, phrase)
+                self._note_end(status)
             case Crashed():
                 raise event.error
 

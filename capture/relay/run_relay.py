@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -10,17 +11,20 @@ from typing import TYPE_CHECKING
 from gscope.capture.interface.summary import CaptureSummary
 from gscope.capture.log.budget import AdmitAll
 from gscope.capture.log.os_errors import plain_errors
-from gscope.capture.log.remote.address import LogAddress, TcpAddress
+from gscope.capture.log.remote.credentials import log_address
+from gscope.capture.relay.endpoints import AgentEndpoint, FixedEndpoint
 from gscope.capture.relay.held_rows import Shelf
 from gscope.capture.relay.relay_loop import RelayLoop
+from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from gscope.capture.live.stop import LiveStop
     from gscope.capture.log.log import StreamLog
+    from gscope.capture.relay.endpoints import Endpoint
     from gscope.capture.relay.relay_statistics import RelayStatistics
-    from gscope.capture.settings import CaptureSettings, RelaySettings
+    from gscope.capture.settings import CaptureSettings, RelayInput, RelaySettings
     from gscope.queries.plan.program import Program
 
 STATE_FOLDER = "relay"
@@ -28,32 +32,33 @@ ROWS_FOLDER = "relay-rows"
 """In the folder that the relay may write to."""
 
 
-def input_addresses(settings: RelaySettings) -> dict[str, LogAddress]:
-    """Return how to connect to each input; reads tokens and certificates.
+def input_endpoints(settings: RelaySettings) -> dict[str, Endpoint]:
+    """Return how to connect to each input; reads tokens, certificates and requests.
 
     Raises:
-        UsageError: an address, token or certificate is invalid, or would be sent unprotected.
+        UsageError: an address, token, certificate or request is invalid, or would be sent
+            unprotected.
     """
-    return {
-        each.name: _address(each.address, each.token, each.certificates) for each in settings.inputs
-    }
+    return {each.name: _endpoint(each) for each in settings.inputs}
 
 
-def _address(text: str, token: str, certificates: str) -> LogAddress:
-    from gscope.capture.log.remote.credentials import read_tokens, trusted_certificates
-
-    place = Path(text) if text.startswith("/") else TcpAddress.parse(text)
-    trusted = trusted_certificates(Path(certificates)) if certificates else None
-    if isinstance(place, TcpAddress):
-        place.ensure_readable(has_tls=trusted is not None)
-    return LogAddress(place, read_tokens(Path(token))[0] if token else "", trusted)
+def _endpoint(given: RelayInput) -> Endpoint:
+    address = log_address(given.address, given.token, given.certificates)
+    if not given.capture:
+        return FixedEndpoint(address)
+    try:
+        request = json.loads(Path(given.request).read_bytes())
+    except (OSError, ValueError) as error:
+        message = f"cannot read the request {given.request}: {error}"
+        raise UsageError(message) from error
+    return AgentEndpoint(address, given.capture, request)
 
 
 def run_relay(
     program: Program,
     settings: CaptureSettings,
     log: StreamLog,
-    addresses: Mapping[str, LogAddress],
+    endpoints: Mapping[str, Endpoint],
     folder: Path,
     *,
     stop: LiveStop,
@@ -68,7 +73,7 @@ def run_relay(
         program: the compiled query set.
         settings: the relay; its inputs are set.
         log: the log that ``open_log`` returned; stays open. What it holds is continued.
-        addresses: how to connect to each input.
+        endpoints: how to connect to each input.
         folder: folder that the relay may write to, beside its log.
         stop: ends the relay.
         statistics: counters for other processes.
@@ -88,7 +93,7 @@ def run_relay(
     loop = RelayLoop(
         program,
         settings.relay,
-        addresses,
+        endpoints,
         log,
         AdmitAll(settings.log_bytes),
         shelf,

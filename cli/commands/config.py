@@ -59,6 +59,15 @@ def config_lines(config: Config) -> Iterator[str]:
         yield f"    {mark}skew: {show_duration(interface.effective_skew_ns)}"
         if interface.is_latent:
             yield "    latent: true"
+    if config.hosts:
+        yield "hosts:"
+    for name, host in config.hosts.items():
+        yield f"  {_scalar(name)}:"
+        yield f"    address: {_scalar(str(host.address))}"
+        if host.token_file is not None:
+            yield f"    token_file: {_scalar(str(host.token_file))}"
+        if host.certificates is not None:
+            yield f"    tls_ca: {_scalar(str(host.certificates))}"
     if config.sets:
         yield "sets:"
     for name, members in config.sets.items():

@@ -23,19 +23,29 @@ if TYPE_CHECKING:
 
 HEADING = "Other hosts"
 
-with_inputs = option_group(
-    "remote",
-    InputRequest,
-    option(
-        "--from",
-        "inputs",
-        heading=HEADING,
-        metavar="[NAME=]HOST:PORT",
-        multiple=True,
-        type=Lines(),
-        help="Read the rows that a sensor or a relay serves at HOST:PORT, instead of packets."
-        " NAME is its name in `gscope status` (default: HOST:PORT). May be repeated.",
-    ),
+_FROM = option(
+    "--from",
+    "inputs",
+    heading=HEADING,
+    metavar="[NAME=]HOST:PORT",
+    multiple=True,
+    type=Lines(),
+    help="Read the rows that a sensor or a relay serves at HOST:PORT, instead of packets."
+    " NAME is its name in `gscope status` (default: HOST:PORT). May be repeated.",
+)
+_HOST = option(
+    "--host",
+    "hosts",
+    heading=HEADING,
+    metavar="NAME[=HOST:PORT]",
+    multiple=True,
+    type=Lines(),
+    help="Let the agent (`gscope capture --listen`) at HOST:PORT capture, and read its rows. Queries"
+    " refer to an interface of it as NAME.INTERFACE. NAME alone selects a host of the configuration"
+    " file. May be repeated. Default: all hosts of the configuration file, if it has no device and"
+    " neither -i nor --from is given.",
+)
+_SHARED = (
     option(
         "--tls-ca",
         "certificates",
@@ -43,7 +53,7 @@ with_inputs = option_group(
         metavar="FILE",
         shell_complete=candidates.files,
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Certificates to trust for --from, in PEM. Required beyond loopback.",
+        help="Certificates to trust for --from and --host, in PEM. Required beyond loopback.",
     ),
     option(
         "--as",
@@ -63,7 +73,12 @@ with_inputs = option_group(
         " end meanwhile are late if it returns. Default: wait for it.",
     ),
 )
+
+with_inputs = option_group("remote", InputRequest, _FROM, *_SHARED)
 """``--from`` and what belongs to it; the command gets ``remote``."""
+
+with_hosts = option_group("remote", InputRequest, _FROM, _HOST, *_SHARED)
+"""The same with ``--host``, for a command that can ask agents to capture."""
 
 
 def requested_relay(
@@ -79,9 +94,11 @@ def requested_relay(
     Raises:
         UsageError: options contradict each other, or one is invalid.
     """
+    from gscope.cli.config.hosts import host_inputs, hosts_by_default
     from gscope.cli.config.relay_inputs import relay_settings
 
-    if not remote.inputs:
+    has_hosts = bool(remote.hosts) or hosts_by_default(remote, devices.devices, config)
+    if not remote.inputs and not has_hosts:
         remote.ensure_unused()
         return None
     for given, is_given in (
@@ -97,8 +114,8 @@ def requested_relay(
     ):
         if is_given:
             message = (
-                f"{given} is about capturing, and has no meaning with --from; give it to the "
-                "sensors"
+                f"{given} is about capturing, and has no meaning with --from or --host; give it to "
+                "the sensors, or to the agents"
             )
             raise UsageError(message)
-    return relay_settings(remote, config)
+    return host_inputs(remote, config) if has_hosts else relay_settings(remote, config)

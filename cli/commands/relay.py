@@ -101,7 +101,9 @@ def relay(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     overrides, limits = Overrides(), RunLimits()
-    settings = requested_relay(remote, inputs, overrides, limits, None, config)
+    settings = None
+    if remote.inputs:
+        settings = requested_relay(remote, inputs, overrides, limits, None, config)
     if settings is None:
         message = "a relay reads other hosts; name each with --from HOST:PORT"
         raise UsageError(message)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gscope.capture.process.confinement.privileges import OF_SUPERVISORS, keep_only
-from gscope.capture.settings import SOURCES, TIMESTAMPS
-from gscope.cli.commands.input_options import requested_relay, with_inputs
+from gscope.capture.settings import SOURCES, TIMESTAMPS, InterfaceSettings
+from gscope.cli.commands.input_options import requested_relay, with_hosts
 from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
     count_option,
@@ -44,12 +44,13 @@ from gscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.capture.settings import InterfaceSettings, RelaySettings
+    from gscope.capture.settings import RelaySettings
     from gscope.cli.commands.option_groups import OutputRequest
     from gscope.cli.config.effective import Config
     from gscope.cli.config.relay_inputs import InputRequest
     from gscope.cli.config.saving import SaveRequest
     from gscope.cli.session.detach import Detached
+    from gscope.cli.session.hosts import HostsOfRun
     from gscope.cli.session.lifecycle import Listener
     from gscope.cli.session.request import QueryRequest
     from gscope.cli.session.session import Session
@@ -259,7 +260,7 @@ with_relay_service = option_group(
 @click.command(cls=HeadedCommand, short_help="Answer queries over live interfaces.")
 @click.argument("named", nargs=-1, metavar="[QUERY]...", shell_complete=candidates.query_sources)
 @with_queries
-@with_inputs
+@with_hosts
 @with_devices
 @with_overrides
 @with_limits
@@ -304,9 +305,45 @@ def run(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     relay = requested_relay(remote, inputs, overrides, limits, saving, config)
+    hosts = requested_hosts(remote, relay, inputs, service, config)
     return answer(
-        Inputs(began, request, inputs, overrides, limits, relay), output, saving, service, config
+        Inputs(began, request, inputs, overrides, limits, relay, hosts),
+        output,
+        saving,
+        service,
+        config,
     )
+
+
+def requested_hosts(
+    remote: InputRequest,
+    relay: RelaySettings | None,
+    inputs: DeviceRequest,
+    service: ServiceRequest,
+    config: Config,
+) -> HostsOfRun | None:
+    """Return the hosts whose agents capture for a run; None if there is none.
+
+    A run that is resumed has stored their interfaces.
+
+    Raises:
+        GscopeError: an agent does not answer or refuses, or options contradict each other.
+    """
+    from gscope.cli.rundir.records import FOLDER_PREFIX
+    from gscope.cli.session.hosts import offered_hosts, read_hosts
+
+    if relay is None or remote.inputs:
+        return None
+    if service.has_no_job:
+        message = (
+            "a run that asks agents of other hosts to capture answers its queries itself; leave "
+            "out --no-job"
+        )
+        raise UsageError(message)
+    stored = None
+    if service.name is not None:
+        stored = read_hosts(config.work_dir / f"{FOLDER_PREFIX}{service.name}")
+    return stored or offered_hosts(relay).limited(inputs.devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +357,7 @@ class Inputs:
         overrides: the settings for all devices.
         limits: how long to capture.
         relay: the logs of other hosts that are read instead of devices; None to capture.
+        hosts: the hosts of ``relay`` if these are agents; None otherwise.
     """
 
     began: float
@@ -328,6 +366,7 @@ class Inputs:
     overrides: Overrides
     limits: RunLimits
     relay: RelaySettings | None
+    hosts: HostsOfRun | None = None
 
     def interfaces(self, config: Config) -> tuple[InterfaceSettings, ...]:
         """Return the interfaces of the program.
@@ -338,6 +377,8 @@ class Inputs:
         from gscope.cli.config.capture_devices import live_interfaces
         from gscope.cli.config.relay_inputs import named_interfaces
 
+        if self.hosts is not None:
+            return tuple(InterfaceSettings(name) for name in self.hosts.interfaces)
         if self.relay is not None:
             return named_interfaces(self.devices.devices)
         devices = self.devices
@@ -423,6 +464,7 @@ def _session(
         service.log_file,
         saving,
         relay=inputs.relay,
+        hosts=inputs.hosts,
     )
 
 

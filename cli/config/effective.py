@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.cli.config.settings import SETTINGS
 from gscope.cli.config.shedding import imply_mode
-from gscope.cli.config.yaml_file import ConfiguredInterface, FileContents, read_file
+from gscope.cli.config.yaml_file import (
+    ConfiguredHost,
+    ConfiguredInterface,
+    FileContents,
+    read_file,
+)
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import fault_of_script
@@ -42,6 +47,7 @@ class Config:
         interfaces: the interfaces of the file, by name.
         sets: the interface sets, by name.
         udf: the files of user code.
+        hosts: the hosts of the file whose agents can be asked to capture, by name.
         origins: where each value comes from, by key of the setting.
         path: the file that was read; None for none.
         warnings: sentences on files that were not named and cannot be read.
@@ -84,6 +90,7 @@ class Config:
     interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     udf: tuple[str, ...] = ()
+    hosts: Mapping[str, ConfiguredHost] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
     warnings: tuple[str, ...] = ()
@@ -130,6 +137,7 @@ def load_config(given: Mapping[str, GivenSetting], path: Path | None) -> Config:
         interfaces=contents.interfaces,
         sets=contents.sets,
         udf=contents.udf,
+        hosts=contents.hosts,
         origins=origins,
         path=found,
         warnings=warnings,

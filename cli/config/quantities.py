@@ -37,6 +37,24 @@ _NS_SPELLINGS = {
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
+_MAX_PORT = 65_535
+
+
+def parse_ports(text: str) -> tuple[int, ...]:
+    """Return the ports of ``9481-9488``, or the one of ``9481``.
+
+    Raises:
+        ValueError: the text is no range of ports; the message says what is expected.
+    """
+    first, dash, last = text.strip().partition("-")
+    if first.isdecimal() and (last.isdecimal() or not dash):
+        ports = range(int(first), int(last or first) + 1)
+        if ports and ports[0] > 0 and ports[-1] <= _MAX_PORT:
+            return tuple(ports)
+    message = f"invalid ports {text!r}: expected a range such as 9481-9488, from 1 to {_MAX_PORT}"
+    raise ValueError(message)
+
+
 def parse_duration(text: str) -> int:
     """Return the nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``, ``1d``; a bare number is seconds.
 

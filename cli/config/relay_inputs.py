@@ -40,12 +40,14 @@ class InputRequest:
         consumer: the name under which messages are acknowledged; None for one that is kept with
             the run.
         absent_after_ns: an input that is silent for longer is left out; None to wait for it.
+        hosts: ``NAME=HOST:PORT``, or the name of a host of the configuration file.
     """
 
     inputs: tuple[str, ...] = ()
     certificates: Path | None = None
     consumer: str | None = None
     absent_after_ns: int | None = None
+    hosts: tuple[str, ...] = ()
 
     def ensure_unused(self) -> None:
         """Refuse options that mean something only with an input.
@@ -59,7 +61,7 @@ class InputRequest:
             ("--absent-after", self.absent_after_ns),
         ):
             if value is not None:
-                message = f"{option} is about the inputs of --from, and there is none"
+                message = f"{option} is about the inputs of --from and --host, and there is none"
                 raise UsageError(message)
 
 
@@ -88,6 +90,16 @@ def relay_settings(request: InputRequest, config: Config) -> RelaySettings:
             "or underscores"
         )
         raise UsageError(message)
+    timeout_ns, absent_ns = silence_limits(request, config)
+    return RelaySettings(inputs, request.consumer or "", timeout_ns, absent_ns)
+
+
+def silence_limits(request: InputRequest, config: Config) -> tuple[int, int | None]:
+    """Return the silence after which an input is reported, and after which it is left out.
+
+    Raises:
+        UsageError: the second is shorter than the first.
+    """
     timeout_ns = config.failure_timeout_ns or max(
         SILENT_INTERVALS * config.heartbeat_interval_ns, MIN_SILENCE_NS
     )
@@ -98,7 +110,7 @@ def relay_settings(request: InputRequest, config: Config) -> RelaySettings:
             f"timeout, {show_duration(timeout_ns)}"
         )
         raise UsageError(message)
-    return RelaySettings(inputs, request.consumer or "", timeout_ns, absent_ns)
+    return timeout_ns, absent_ns
 
 
 def _input(text: str, token: str, trusted: str) -> RelayInput:

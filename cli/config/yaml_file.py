@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.settings import LIVE_SKEW_NS, SOURCES, TIMESTAMPS, DeviceSettings
 from gscope.cli.config.quantities import parse_count, parse_duration, parse_size
-from gscope.cli.config.settings import DEFAULT_SKEW_NS, SETTINGS, SWITCH
+from gscope.cli.config.settings import ADDRESS, DEFAULT_SKEW_NS, FILE, SETTINGS, SWITCH
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import suggestion
 from gscope.queries.os_errors import os_reason
@@ -19,12 +20,17 @@ if TYPE_CHECKING:
 
     import yaml
 
+    from gscope.capture.log.remote.address import TcpAddress
+
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _SECTIONS = tuple(
     dict.fromkeys(setting.key.partition(".")[0] for setting in SETTINGS if "." in setting.key)
 )
-_LISTS = ("interfaces", "sets", "udf")
+_LISTS = ("interfaces", "sets", "udf", "hosts")
 _LARGEST_FILE = 1 << 20
+
+HOST_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+"""The names of hosts: those of their interfaces follow behind a dot."""
 
 
 def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
@@ -77,6 +83,21 @@ class ConfiguredInterface:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfiguredHost:
+    """A host of the file, on which an agent listens.
+
+    Attributes:
+        address: where it listens.
+        token_file: the file with the token to present; None for ``token_file`` of all hosts.
+        certificates: the file with the certificates to trust; None for --tls-ca.
+    """
+
+    address: TcpAddress
+    token_file: Path | None = None
+    certificates: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class FileContents:
     """The contents of a file.
 
@@ -86,6 +107,7 @@ class FileContents:
         places: ``file:line`` of each value.
         sets: the interface sets, by name.
         udf: the files of user code.
+        hosts: the hosts whose agents can be asked to capture, by name.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -93,6 +115,7 @@ class FileContents:
     interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     udf: tuple[str, ...] = ()
+    hosts: Mapping[str, ConfiguredHost] = field(default_factory=dict)
 
 
 def read_file(path: Path) -> FileContents:
@@ -137,6 +160,7 @@ class _Reader:
         interfaces: dict[str, ConfiguredInterface] = {}
         sets: dict[str, tuple[str, ...]] = {}
         udf: tuple[str, ...] = ()
+        hosts: dict[str, ConfiguredHost] = {}
         plain = tuple(key for key in _BY_KEY if "." not in key)
         for key, node in self._entries(root, "", (*_SECTIONS, *plain, *_LISTS)):
             if key == "interfaces":
@@ -145,13 +169,15 @@ class _Reader:
                 sets = {name: self._names(n) for name, n in self._entries(node, key)}
             elif key == "udf":
                 udf = self._names(node)
+            elif key == "hosts":
+                hosts = {name: self._host(name, n) for name, n in self._entries(node, key)}
             elif key in plain:
                 self._set(key, node)
             else:
                 names = tuple(k.partition(".")[2] for k in _BY_KEY if k.startswith(f"{key}."))
                 for name, value in self._entries(node, key, names):
                     self._set(f"{key}.{name}", value)
-        return FileContents(self.values, self.places, interfaces, sets, udf)
+        return FileContents(self.values, self.places, interfaces, sets, udf, hosts)
 
     def _set(self, key: str, node: yaml.Node) -> None:
         parse = _BY_KEY[key].parse
@@ -194,6 +220,22 @@ class _Reader:
         except UsageError as error:
             raise self._wrong(node, str(error)) from error
         return ConfiguredInterface(files, skew_ns, device, is_latent)
+
+    def _host(self, name: str, node: yaml.Node) -> ConfiguredHost:
+        found: dict[str, Any] = {}
+        readers: dict[str, tuple[str, Callable[[str], Any]]] = {
+            "address": ("address", ADDRESS.parse),
+            "token_file": ("token_file", FILE.parse),
+            "tls_ca": ("certificates", FILE.parse),
+        }
+        if not HOST_NAME.fullmatch(name):
+            raise self._wrong(node, invalid_host_name(name))
+        for key, value in self._entries(node, "a host", readers):
+            attribute, parse = readers[key]
+            found[attribute] = self._parsed(value, parse)
+        if "address" not in found:
+            raise self._wrong(node, f"host {name} lacks an address, such as `address: {name}:9480`")
+        return ConfiguredHost(**found)
 
     def _names(self, node: yaml.Node) -> tuple[str, ...]:
         import yaml
@@ -247,6 +289,14 @@ class _Reader:
 def _entry(parse: Callable[[str], dict[str, str]], name: str, text: str) -> dict[str, str]:
     """Return an entry of a mapping, read as a line ``NAME=VALUE``."""
     return parse(f"{name}={text}")
+
+
+def invalid_host_name(name: str) -> str:
+    """Return what to report of a name that no host can have."""
+    return (
+        f"invalid host {name!r}: expected up to 64 letters, digits, '_' and '-', beginning with a "
+        "letter or '_'"
+    )
 
 
 def _below(where: str) -> str:

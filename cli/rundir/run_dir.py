@@ -59,8 +59,7 @@ class RunDir:
         self.resumed: RunRecord | None = None
         self._lock = -1
         try:
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            root = _private(root)
+            root = private_folder(root)
             _sweep(root)
             self.path = (self._taken_over(root, name) if is_exact else None) or self._new(
                 root, name, is_exact=is_exact
@@ -187,12 +186,20 @@ def remove_run(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _private(root: Path) -> Path:
-    """Return the path of the work dir with links resolved.
+def private_folder(root: Path) -> Path:
+    """Return the path of the work dir with links resolved, after creating it if it is missing.
 
     Raises:
-        UsageError: another user can write there, or can replace it.
+        UsageError: it cannot be created, or another user can write there, or can replace it.
     """
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        message = (
+            f"cannot create a folder in {root}: {os_reason(error)}; name another work dir with "
+            "--work-dir"
+        )
+        raise UsageError(message) from error
     if fault := fault_of_folder(root):
         message = (
             f"cannot use the work dir {root}: {fault}; expected a folder that only you can write to:"

@@ -36,6 +36,7 @@ def compile_request(
     is_repeatable: bool = False,
     is_interleaved: bool = False,
     is_resumable: bool = False,
+    hosts: Sequence[str] = (),
 ) -> Compiled:
     """Compile the queries of a request.
 
@@ -47,6 +48,7 @@ def compile_request(
         is_repeatable: see ``CompileContext``.
         is_interleaved: see ``CompileContext``.
         is_resumable: see ``CompileContext``.
+        hosts: see ``CompileContext``.
 
     Raises:
         UsageError: a file or name is invalid.
@@ -56,7 +58,7 @@ def compile_request(
     texts, delivered = gather_texts(request)
     context = CompileContext(
         interfaces=tuple(interfaces),
-        interface_sets=_sets(config, interfaces),
+        interface_sets=interface_sets(config, interfaces),
         parameters=parse_parameters(request.parameters),
         only=delivered,
         is_unbounded=is_unbounded,
@@ -66,6 +68,7 @@ def compile_request(
         window_plan=WindowPlan(request.window_plan),
         samples=chosen_shedding(config).is_on,
         partitions=config.partitions,
+        hosts=tuple(hosts),
     )
     compiled = compile_queries(texts, context)
     return replace(compiled, program=replace(compiled.program, user_files=files))
@@ -176,7 +179,7 @@ def _check_text(text: str, option: str) -> None:
         raise UsageError(message) from error
 
 
-def _sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def interface_sets(config: Config, interfaces: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the configured sets, restricted to ``interfaces``; empty sets are left out.
 
     Raises:

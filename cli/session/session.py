@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope.errors import GscopeError, UsageError
-from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from gscope.capture.log.agent.messages import CaptureRequest
     from gscope.capture.process.confinement.plan import Confinement
     from gscope.capture.settings import (
         InterfaceSettings,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from gscope.cli.render.progress import RunObserver
     from gscope.cli.rundir.run_dir import RunDir
     from gscope.cli.rundir.run_log import RunLog
+    from gscope.cli.session.hosts import HostsOfRun
     from gscope.cli.session.lifecycle import Listener
     from gscope.cli.session.request import QueryRequest
     from gscope.cli.supervision.supervisor import Supervisor
@@ -79,6 +80,9 @@ class Session:
         relay: the logs of other hosts that are read instead of packets; None to capture.
         listener: where a sensor serves its rows, and answers nothing itself; None for a run that
             answers its queries.
+        hosts: the hosts whose agents capture for this run; None for none.
+        requested: what another host asks this one to capture, in place of ``request``; None for
+            queries of this host.
     """
 
     request: QueryRequest
@@ -94,6 +98,8 @@ class Session:
     metrics: str | None = None
     listener: ListenerSettings | None = None
     relay: RelaySettings | None = None
+    hosts: HostsOfRun | None = None
+    requested: CaptureRequest | None = None
 
     @property
     def is_live(self) -> bool:
@@ -276,19 +282,10 @@ class Session:
 
     def prepared(self, folder: Path, *further: str) -> Confinement:
         """Prepare the folder of a run, and further ones in it, for processes without privileges."""
-        from gscope.capture.process.confinement.prepare import prepare
+        from gscope.cli.session.folders import prepared
         from gscope.queries.run_folder.layout import JOB_FOLDER
 
-        try:
-            return prepare(
-                folder,
-                (JOB_FOLDER, *further),
-                self.config.user,
-                is_sandboxed=self.config.is_sandboxed,
-            )
-        except OSError as error:
-            message = f"cannot prepare {folder}: {os_reason(error)}"
-            raise UsageError(message) from error
+        return prepared(folder, (JOB_FOLDER, *further), self.config)
 
     def compiled(self, run_dir: RunDir, observer: RunObserver) -> Program:
         """Compile the queries, and report what they warn of.
@@ -300,6 +297,11 @@ class Session:
         from gscope.cli.session.compile_request import compile_request, show_warnings
         from gscope.cli.session.sampling import warn_of_unsampled
 
+        if self.requested is not None:
+            from gscope.cli.session.requested import compile_requested
+
+            return compile_requested(self.requested, self.config)
+
         names = tuple(interface.name for interface in self.interfaces)
         try:
             compiled = compile_request(
@@ -310,6 +312,7 @@ class Session:
                 is_repeatable=not self.is_live,
                 is_interleaved=self.is_interleaved,
                 is_resumable=self.is_live,
+                hosts=() if self.hosts is None else self.hosts.names,
             )
         except GscopeError:
             run_dir.hand_back_if_resumed()
@@ -365,6 +368,11 @@ class Session:
 
         ensure_there(self.interfaces)
         _ensure_watchlists(program)
+        relay = self.relay
+        if self.hosts is not None and relay is not None:
+            relay = self.hosts.store(run_dir.path).requests(
+                run_dir.path, relay, program, self.request, self.config
+            )
         if not job_streams(program):
             supervisor.drop_job()
         elif closed := self._closed_watchlists(program):
@@ -372,7 +380,7 @@ class Session:
         supervisor.start_capture(
             program,
             replace(
-                capture_settings(program, self.interfaces, self.config, self.limits, self.relay),
+                capture_settings(program, self.interfaces, self.config, self.limits, relay),
                 saved=saved,
                 shedding=shedding_of_run(self.config, run_dir, program),
             ),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from gscope.queries.streams.process_events import ProcessEvent
+
 
 UNPRIVILEGED = "gscope.cli.supervision.unprivileged"
 
@@ -49,6 +51,7 @@ class ChildProcess:
         gets_stdin: whether the child reads this process's standard input.
         inherited: open descriptors that the child inherits.
         grace_s: seconds that the child has to end its own children before it is killed; 0: none.
+        kinds: the events that it reports; None: those that belong to its name.
     """
 
     def __init__(
@@ -63,8 +66,10 @@ class ChildProcess:
         gets_stdin: bool = False,
         inherited: tuple[int, ...] = (),
         grace_s: float = 0.0,
+        kinds: tuple[type[ProcessEvent], ...] | None = None,
     ) -> None:
         self.name = name
+        self._kinds = kinds or (CAPTURE_EVENTS if name == CAPTURE else JOB_EVENTS)
         self._grace_s = grace_s
         self._events = events
         self._on_words = on_words
@@ -141,11 +146,10 @@ class ChildProcess:
 
     def _follow(self) -> None:
         assert self._process.stdout is not None
-        events = CAPTURE_EVENTS if self.name == CAPTURE else JOB_EVENTS
         with self._process.stdout as lines:
             for line in lines:
                 try:
-                    event = decode(line, events)
+                    event = decode(line, self._kinds)
                 except StreamError as error:
                     event = ProcessError(str(error), is_final=True)
                 if event is not None:

@@ -47,6 +47,7 @@ def analyze(
     only: Sequence[str] = (),
     *,
     is_unbounded: bool = False,
+    hosts: tuple[str, ...] = (),
 ) -> LogicalPlan:
     """Return the logical plan of all queries of ``files`` together.
 
@@ -57,11 +58,12 @@ def analyze(
         parameters: values of ``$name`` as text.
         only: the queries to plan, besides those that they read; () for all.
         is_unbounded: whether the input never ends, so that every grouping needs a temporal term.
+        hosts: the hosts whose interfaces are read, see ``QuerySet``.
 
     Raises:
         GsqlError: a query is wrong or unsupported; with position and remedy.
     """
-    queries = QuerySet(interfaces, interface_sets)
+    queries = QuerySet(interfaces, interface_sets, hosts)
     queries.add_files(files)
     own = [name for name in queries.own if name not in queries.watchlists]
     _check_wanted(own, only, files)

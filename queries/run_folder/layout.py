@@ -25,6 +25,8 @@
         stats.json           counters
         traces/              traces of heartbeats
     packets/                 folder of the process that searches recent packets for groups
+    hosts.json               hosts whose agents capture for the run, and their interfaces
+    hosts/                   what the run asks each of them to capture
     saved-groups.json        how much of the file of saved packets of groups is whole
     tmp/                     temporary files of both processes
 
@@ -54,6 +56,8 @@ CAPTURE_STATISTICS_FILE = f"{CAPTURE_FOLDER}/stats.json"
 SAVED_PACKETS_FILE = f"{CAPTURE_FOLDER}/saved.json"
 PACKET_RING_FOLDER = f"{CAPTURE_FOLDER}/packets"
 PACKET_SEARCH_FOLDER = "packets"
+HOSTS_FILE = "hosts.json"
+HOSTS_FOLDER = "hosts"
 SAVED_GROUPS_FILE = "saved-groups.json"
 JOB_FOLDER = "job"
 JOB_STATISTICS_FILE = f"{JOB_FOLDER}/stats.json"

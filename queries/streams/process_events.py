@@ -1,4 +1,4 @@
-"""What the capture daemon and the HFTA job report to the supervisor.
+"""What the capture daemon and the HFTA job report to the supervisor, and others to an agent.
 
 A process writes one line for each event to its standard output, see ``event_codec.py``.
 """
@@ -296,6 +296,58 @@ class JobFinished(ProcessEvent):
     phases: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class CaptureRequested(ProcessEvent):
+    """Another host asks an agent for a capture that the control process does not know.
+
+    Attributes:
+        capture: its name.
+        request: the request, see ``CaptureRequest``.
+        is_known: whether the host has rows of it already.
+    """
+
+    kind = "requested"
+    capture: str
+    request: dict[str, Any]
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureWanted(ProcessEvent):
+    """The host that requested a capture still wants it; sent at most once a second.
+
+    Attributes:
+        capture: its name.
+    """
+
+    kind = "wanted"
+    capture: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureDismissed(ProcessEvent):
+    """The host that requested a capture needs it no longer.
+
+    Attributes:
+        capture: its name.
+    """
+
+    kind = "dismissed"
+    capture: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureServing(ProcessEvent):
+    """A capture that another host requested takes packets, and serves its log.
+
+    Attributes:
+        port: the port at which it serves.
+    """
+
+    kind = "serving"
+    port: int
+
+
 CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (
     Listening,
     KernelCompiling,
@@ -319,3 +371,15 @@ JOB_EVENTS: tuple[type[ProcessEvent], ...] = (
     ProcessError,
 )
 """What the HFTA job reports."""
+
+CONTROL_EVENTS: tuple[type[ProcessEvent], ...] = (
+    Listening,
+    CaptureRequested,
+    CaptureWanted,
+    CaptureDismissed,
+    ProcessError,
+)
+"""What the control process of an agent reports to it."""
+
+REQUESTED_CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (CaptureServing, ProcessError)
+"""What a capture that another host requested reports to the agent."""

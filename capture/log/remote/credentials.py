@@ -5,14 +5,12 @@ from __future__ import annotations
 import hmac
 import os
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from gscope.capture.log.remote.address import LogAddress, TcpAddress
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import fault_of_script, fault_of_secret
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAX_FILE_BYTES = 1 << 20
 MIN_TOKEN_LETTERS = 16
@@ -126,3 +124,21 @@ def _read(path: Path, what: str, *, is_secret: bool = False) -> bytes:
         message = f"the {what} {path} is too large: expected at most {MAX_FILE_BYTES} bytes"
         raise UsageError(message)
     return text
+
+
+def log_address(place: str, token: str, certificates: str) -> LogAddress:
+    """Return how to connect to a server; reads the token and the certificates.
+
+    Args:
+        place: ``HOST:PORT``, or the path of a unix socket.
+        token: path of the file with the token; "" for none.
+        certificates: path of the file with the certificates to trust; "": TLS is not used.
+
+    Raises:
+        UsageError: one of them is invalid, or would be sent unprotected.
+    """
+    parsed = Path(place) if place.startswith("/") else TcpAddress.parse(place)
+    trusted = trusted_certificates(Path(certificates)) if certificates else None
+    if isinstance(parsed, TcpAddress):
+        parsed.ensure_readable(has_tls=trusted is not None)
+    return LogAddress(parsed, read_tokens(Path(token))[0] if token else "", trusted)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.flight as flight
 
-from gscope.capture.log.remote.client import AUTHORIZATION
+from gscope.capture.log.remote.connection import AUTHORIZATION
 from gscope.capture.log.remote.request_bound import MAX_REQUEST_BYTES
 from gscope.capture.log.server import LogServer, parsed
 from gscope.errors import StreamError
@@ -66,7 +66,7 @@ class RemoteLogServer(LogServer):
         readers: Readers,
     ) -> None:
         self._readers = readers
-        check = _TokenCheckFactory(tokens, readers)
+        check = TokenCheckFactory(tokens, readers)
         super().__init__(log, path, demands, lftas=lftas, role=role, middleware={"token": check})
 
     @property
@@ -76,10 +76,10 @@ class RemoteLogServer(LogServer):
 
     def do_action(self, context: Any, action: Any) -> Any:
         """Run an action for the consumer of the connection."""
-        connection = _connection(context)
+        connection = connection_of(context)
         consumer = self._readers.on_request(connection)
         body = action.body.to_pybytes()
-        _ensure_small(body)
+        ensure_small(body)
         if action.type in _OF_CONSUMERS:
             named = _consumer(body)
             if consumer is None:
@@ -94,7 +94,7 @@ class RemoteLogServer(LogServer):
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Subscribe, or read a segment, for the consumer of the connection."""
-        _ensure_small(ticket.ticket)
+        ensure_small(ticket.ticket)
         return super().do_get(context, ticket)
 
     def subscription(self, context: Any, fields: dict[str, object], cursors: dict[str, int]) -> Any:
@@ -124,7 +124,7 @@ class RemoteLogServer(LogServer):
             yield batch
 
     def _described(self, context: Any) -> str:
-        consumer = self._readers.on_request(_connection(context))
+        consumer = self._readers.on_request(connection_of(context))
         if consumer is None:
             raise _undescribed()
         return consumer
@@ -155,7 +155,7 @@ class _Subscribed(_Reading):
         return super().is_cancelled() or not self._readers.is_current(self.consumer, self._number)
 
 
-class _TokenCheckFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # no types
+class TokenCheckFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc]  # no types
     """Refuses requests without a valid token."""
 
     def __init__(self, tokens: Tokens, readers: Readers) -> None:
@@ -177,7 +177,8 @@ class _TokenCheckFactory(flight.ServerMiddlewareFactory):  # type: ignore[misc] 
             raise flight.FlightUnauthenticatedError(message)
 
 
-def _connection(context: Any) -> str:
+def connection_of(context: Any) -> str:
+    """Return the name of the connection of a request, which ``forwarder.py`` chose."""
     return str(context.peer()).removeprefix(_PEER)
 
 
@@ -194,7 +195,12 @@ def _undescribed() -> flight.FlightUnavailableError:
     return flight.FlightUnavailableError("describe must be the first request of a connection")
 
 
-def _ensure_small(body: bytes) -> None:
+def ensure_small(body: bytes) -> None:
+    """Refuse a request that is larger than a connection may hold.
+
+    Raises:
+        FlightServerError: it is.
+    """
     if len(body) > MAX_REQUEST_BYTES:
         message = f"the request has {len(body)} bytes: expected at most {MAX_REQUEST_BYTES}"
         raise flight.FlightServerError(message)

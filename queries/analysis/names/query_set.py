@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gscope.errors import GsqlError, Position, ResolveError, UnsupportedError
+from gscope.errors import GsqlError, Position, ResolveError
 from gscope.queries.analysis.names.foreign_inputs import input_instead, synonym
 from gscope.queries.analysis.names.query_names import (
     check_name,
@@ -140,6 +140,8 @@ class QuerySet:
     Attributes:
         interfaces: the names of all interfaces; () if they are unknown, then any name is accepted.
         interface_sets: interfaces by the name of their set.
+        hosts: the names of the hosts whose interfaces are read; those of the host ``a`` are called
+            ``a.NAME``. () if packets are captured here.
         entries: every query, subqueries and those of the library that are read included.
         own: the queries of the files themselves, without subqueries and those of the library.
         watchlists: the tables, which are not in ``entries``.
@@ -148,6 +150,7 @@ class QuerySet:
 
     interfaces: tuple[str, ...]
     interface_sets: Mapping[str, tuple[str, ...]]
+    hosts: tuple[str, ...] = ()
     entries: dict[str, QueryEntry] = field(default_factory=dict)
     own: list[str] = field(default_factory=list)
     watchlists: dict[str, Watchlist] = field(default_factory=dict)
@@ -356,11 +359,10 @@ class QuerySet:
 
     def _interfaces(self, reference: nodes.NamedInput) -> tuple[str, ...]:
         if reference.host is not None:
-            message = f"this version runs on one host and cannot read {reference.host}'s interfaces"
-            both = f"{reference.host}.{reference.interface}"
-            remedy = f"leave the host out; an interface of that name is '{both}'.{reference.name}"
-            raise UnsupportedError(message, position=reference.position, remedy=remedy)
+            return (self._interface_of_host(reference, reference.host),)
         if reference.interface is not None:
+            if on_hosts := self._on_hosts(reference.interface):
+                return on_hosts
             self._check_interface(reference.interface, reference.position)
             return (reference.interface,)
         wanted = reference.interface_set or _DEFAULT_SET
@@ -374,6 +376,31 @@ class QuerySet:
         message = f"unknown interface set {wanted}"
         remedy = did_you_mean(wanted, [*self.interface_sets, _DEFAULT_SET], "available sets")
         raise ResolveError(message, position=reference.position, remedy=remedy)
+
+    def _interface_of_host(self, reference: nodes.NamedInput, host: str) -> str:
+        """Return the name of one interface of one host.
+
+        Raises:
+            ResolveError: there is no such host, or it has no such interface.
+        """
+        name = f"{host}.{reference.interface}"
+        if self.interfaces and host not in self.hosts:
+            message = f"unknown host {host}"
+            if self.hosts:
+                remedy = did_you_mean(host, self.hosts, "available hosts")
+            else:
+                remedy = (
+                    f"name it with --host {host}=HOST:PORT; an interface called {name!r} of this "
+                    f"host is '{name}'.{reference.name}"
+                )
+            raise ResolveError(message, position=reference.position, remedy=remedy)
+        self._check_interface(name, reference.position)
+        return name
+
+    def _on_hosts(self, interface: str) -> tuple[str, ...]:
+        """Return the interfaces of that name, one of each host that has it."""
+        names = (f"{host}.{interface}" for host in self.hosts)
+        return tuple(name for name in names if name in self.interfaces)
 
     def _protocol(self, reference: nodes.NamedInput, protocols: Mapping[str, Protocol]) -> Protocol:
         name = reference.name

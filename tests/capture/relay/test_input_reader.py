@@ -12,6 +12,7 @@ from tests.capture.relay.lftas import aggregation, table
 from gscope.capture.log.description import SENSOR, StreamDescription, describe_log, describe_program
 from gscope.capture.log.remote.address import LogAddress, TcpAddress
 from gscope.capture.relay import input_reader
+from gscope.capture.relay.endpoints import FixedEndpoint
 from gscope.capture.relay.held_rows import Shelf
 from gscope.capture.relay.input_events import Connected, Crashed, Disconnected, Received
 from gscope.capture.relay.input_reader import MOST_PROMISES, InputReader
@@ -84,7 +85,7 @@ def read(folder: Path, monkeypatch: pytest.MonkeyPatch, *sent: Message, **fields
         return not is_over.is_set()
 
     address = LogAddress(TcpAddress("sensor1", 9470))
-    reader = InputReader("a", address, "relay", PROGRAM, Shelf(folder, 1 << 30), put)
+    reader = InputReader("a", FixedEndpoint(address), "relay", PROGRAM, Shelf(folder, 1 << 30), put)
     reader.start()
     assert is_over.wait(PATIENCE_S)
     reader.stop()

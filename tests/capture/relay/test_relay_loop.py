@@ -23,6 +23,7 @@ from gscope.capture.log.remote.address import LogAddress
 from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.server import LogServer
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
+from gscope.capture.relay.endpoints import FixedEndpoint
 from gscope.capture.relay.held_rows import BATCH_BYTES, Shelf
 from gscope.capture.relay.input_reader import InputReader
 from gscope.capture.relay.relay_loop import RelayLoop
@@ -110,7 +111,7 @@ class Relay:
         self.loop = RelayLoop(
             PROGRAM,
             RelaySettings(inputs, **settings),
-            {name: LogAddress(path / "sock") for name, path in sensors.items()},
+            {name: FixedEndpoint(LogAddress(path / "sock")) for name, path in sensors.items()},
             self.log,
             budget,
             self.shelf,

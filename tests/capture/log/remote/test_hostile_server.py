@@ -13,7 +13,8 @@ from tests.support.gscope_command import PATIENCE_S
 
 from gscope.capture.log.remote import client as client_module
 from gscope.capture.log.remote.address import LogAddress, TcpAddress
-from gscope.capture.log.remote.client import MAX_RESULT_BYTES, RemoteLog
+from gscope.capture.log.remote.client import RemoteLog
+from gscope.capture.log.remote.connection import MAX_RESULT_BYTES
 from gscope.capture.log.server import MAX_MESSAGES, MESSAGE_SCHEMA
 from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.streams.messages import EndOfStream

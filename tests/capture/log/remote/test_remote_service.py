@@ -304,7 +304,7 @@ def test_wrong_tickets_are_refused_and_the_service_lives(plain: Served, ticket: 
 
 
 def raw_get(client: RemoteLog, ticket: bytes) -> None:
-    client._client.do_get(flight.Ticket(ticket), client._options(5)).read_all()
+    client.client.do_get(flight.Ticket(ticket), client.options(5)).read_all()
 
 
 def test_an_oversized_ticket_ends_the_connection_before_it_is_held(
@@ -330,7 +330,7 @@ def test_requests_that_pile_up_end_the_connection(plain: Served) -> None:
         unread: list[Any] = []
         with suppress(pa.ArrowException):
             unread.extend(
-                one._client.do_get(ticket, one._options(5)) for _ in range(MAX_REQUESTS + 1)
+                one.client.do_get(ticket, one.options(5)) for _ in range(MAX_REQUESTS + 1)
             )
         assert plain.refused == {"too_many_requests": 1}
         table = two.pull("a", 0)
