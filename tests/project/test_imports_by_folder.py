@@ -106,6 +106,7 @@ capture/lfta/runtime.py: capture/packet capture/sources capture/shedding capture
     capture/lfta/cache.py
 capture/log: capture/heartbeats
 capture/log/remote: capture/heartbeats capture capture/log
+capture/log/agent: capture capture/log capture/log/remote capture/process/confinement
 capture/saving: capture capture/kernels capture/sources capture/lfta
 capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
     capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/saving capture/shedding
@@ -116,7 +117,8 @@ capture/replay: capture/heartbeats capture capture/kernels capture/sources captu
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
     capture/interface capture/process capture/shedding
-capture/relay: capture capture/log capture/log/remote capture/interface capture/process capture/live
+capture/relay: capture capture/log capture/log/remote capture/log/agent capture/interface
+    capture/process capture/live
 capture/daemon.py: capture/heartbeats capture capture/process/confinement capture/sources/files
     capture/log capture/log/remote capture/saving capture/interface capture/process capture/replay
     capture/live capture/relay
@@ -155,8 +157,10 @@ cli/delivery: cli cli/config
 cli/sinks: cli/config cli/delivery
 cli/supervision: cli cli/rundir cli/config cli/render cli/delivery
 cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/supervision
+cli/agent: cli cli/rundir cli/config cli/render cli/supervision cli/session
 cli/status: cli/rundir cli/render
-cli/commands: cli/rundir cli/config cli/completion cli/manual cli/render cli/session cli/status
+cli/commands: cli/rundir cli/config cli/completion cli/manual cli/render cli/session cli/agent
+    cli/status
 cli/main.py: cli/render
 """
 
@@ -175,8 +179,8 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
     queries/plan queries/plan/explain queries/plan/split queries/analysis/typing
     queries/analysis/names queries/compile.py queries/catalog/sampling
     queries/analysis/partitioning queries/plan/sampling
-cli capture: capture/heartbeats capture capture/log/remote capture/packet capture/process/confinement
-    capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
+cli capture: capture/heartbeats capture capture/log capture/log/remote capture/log/agent
+    capture/packet capture/process/confinement capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
     engine/monitoring engine/spark/cluster engine/spark/sql engine/spark
 """

@@ -63,17 +63,18 @@ class RemoteConnection:
             **options,
         )
 
-    def act(self, name: str, fields: Mapping[str, object], timeout_s: float = CALL_S) -> bytes:
-        """Run an action of the server, and return its one result.
+    def act(self, name: str, fields: Mapping[str, object], timeout_s: float | None = None) -> bytes:
+        """Run an action of the server, and return its one result, within ``CALL_S`` by default.
 
         Raises:
             StreamError: the server refused, or sent something else.
             DisconnectedError: the server does not answer.
         """
+        limit_s = CALL_S if timeout_s is None else timeout_s
         with self.errors():
             action = flight.Action(name, json.dumps(fields).encode())
             # No more than the first two are received.
-            results = list(islice(self.client.do_action(action, self.options(timeout_s)), 2))
+            results = list(islice(self.client.do_action(action, self.options(limit_s)), 2))
         bodies = [result.body.to_pybytes() for result in results]
         if len(bodies) != 1 or len(bodies[0]) > MAX_RESULT_BYTES:
             message = (

@@ -15,10 +15,16 @@ from gscope.errors import StreamError
 from gscope.queries.streams.event_codec import EventWriter, decode, encode
 from gscope.queries.streams.process_events import (
     CAPTURE_EVENTS,
+    CONTROL_EVENTS,
     JOB_EVENTS,
+    REQUESTED_CAPTURE_EVENTS,
     BoundsPromised,
+    CaptureDismissed,
     CaptureFinished,
     CaptureProgress,
+    CaptureRequested,
+    CaptureServing,
+    CaptureWanted,
     CommittedOutput,
     InputReport,
     InterfaceFailed,
@@ -84,12 +90,17 @@ SAMPLES: tuple[ProcessEvent, ...] = (
     COMMIT,
     BoundsPromised(BOUNDS),
     JobFinished(4, {"session": 2.0}),
+    CaptureRequested("flows-1", {"host": "a", "texts": [{"text": "q", "source": "-e"}]}, True),
+    CaptureWanted("flows-1"),
+    CaptureDismissed("flows-1"),
+    CaptureServing(9481),
 )
+TABLES = (CAPTURE_EVENTS, JOB_EVENTS, CONTROL_EVENTS, REQUESTED_CAPTURE_EVENTS)
 
 
 def readers_of(event: ProcessEvent) -> list[tuple[type[ProcessEvent], ...]]:
     """Return the tables that know the class of an event."""
-    return [table for table in (CAPTURE_EVENTS, JOB_EVENTS) if type(event) in table]
+    return [table for table in TABLES if type(event) in table]
 
 
 def line(**fields: object) -> bytes:
@@ -97,11 +108,12 @@ def line(**fields: object) -> bytes:
 
 
 def test_the_samples_are_of_every_class() -> None:
-    assert {type(each) for each in SAMPLES} == {*CAPTURE_EVENTS, *JOB_EVENTS}
-    assert set(ProcessEvent.__subclasses__()) >= {*CAPTURE_EVENTS, *JOB_EVENTS}
+    known = {kind for table in TABLES for kind in table}
+    assert {type(each) for each in SAMPLES} == known
+    assert set(ProcessEvent.__subclasses__()) >= known
 
 
-@pytest.mark.parametrize("table", [CAPTURE_EVENTS, JOB_EVENTS], ids=["capture", "job"])
+@pytest.mark.parametrize("table", TABLES, ids=["capture", "job", "control", "requested"])
 def test_kinds_are_unique_for_each_process(table: tuple[type[ProcessEvent], ...]) -> None:
     assert len({each.kind for each in table}) == len(table)
 
@@ -173,7 +185,10 @@ def constructed(*folders: str) -> set[str]:
 
 
 def test_what_a_process_sends_is_what_its_table_lists() -> None:
-    assert constructed("capture") == {each.__name__ for each in CAPTURE_EVENTS}
+    daemon_and_control = {*CAPTURE_EVENTS, *CONTROL_EVENTS}
+    assert constructed("capture") == {each.__name__ for each in daemon_and_control}
+    assert constructed("capture/log/agent") == {each.__name__ for each in CONTROL_EVENTS}
+    assert constructed("cli/agent") == {each.__name__ for each in REQUESTED_CAPTURE_EVENTS}
     assert constructed("engine") == {each.__name__ for each in JOB_EVENTS}
 
 

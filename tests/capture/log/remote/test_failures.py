@@ -10,7 +10,7 @@ from tests.capture.log.remote.test_remote_service import Served
 from tests.support.certificates import TOKEN, Certificate, make_certificate
 from tests.support.requirements import needs
 
-from gscope.capture.log.remote import client
+from gscope.capture.log.remote import connection
 from gscope.capture.log.remote.address import LogAddress, TcpAddress
 from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.remote.failures import failure_of
@@ -103,7 +103,7 @@ def test_a_reader_without_tls_may_be_what_is_wrong(served: Served) -> None:
 def test_a_server_that_is_not_there_may_come(
     certificates: dict[str, Certificate], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "CALL_S", 1.0)
+    monkeypatch.setattr(connection, "CALL_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = TcpAddress("127.0.0.1", silent.getsockname()[1])
         error = reported(place, certificates["right"])

@@ -12,6 +12,7 @@ import pytest
 from tests.support.gscope_command import PATIENCE_S
 
 from gscope.capture.log.remote import client as client_module
+from gscope.capture.log.remote import connection
 from gscope.capture.log.remote.address import LogAddress, TcpAddress
 from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.remote.connection import MAX_RESULT_BYTES
@@ -149,6 +150,7 @@ def test_a_slow_link_has_time_for_a_large_batch_and_a_silent_one_has_not(
     server: Server, client: RemoteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "CALL_S", 0.2)
+    monkeypatch.setattr(connection, "CALL_S", 0.2)
     monkeypatch.setattr(client_module, "SLOWEST_BYTES_PER_S", 1000)
     batch = pa.record_batch({"n": pa.array([1], pa.int64())})
 
