@@ -80,7 +80,7 @@ class FixedEndpoint:
         """End nothing."""
 
     def release(self) -> None:
-        """Report nothing: a sensor captures whether anybody reads or not."""
+        """Report nothing: a sensor captures whether or not it is read."""
 
     def clock(self) -> None:
         """Return None."""

@@ -39,6 +39,7 @@ _HOST = option(
     heading=HEADING,
     metavar="NAME[=HOST:PORT]",
     multiple=True,
+    shell_complete=candidates.hosts,
     type=Lines(),
     help="Let the agent (`gscope capture --listen`) at HOST:PORT capture, and read its rows. Queries"
     " refer to an interface of it as NAME.INTERFACE. NAME alone selects a host of the configuration"

@@ -127,6 +127,15 @@ def interfaces(context: click.Context, incomplete: str) -> Items:
 
 
 @_quiet
+def hosts(context: click.Context, incomplete: str) -> Items:
+    """Complete the name of a host of the configuration file."""
+    from gscope.cli.config.effective import load_config
+
+    found = load_config({}, context.params.get("config_path")).hosts
+    return _starting({name: str(host.address) for name, host in found.items()}, incomplete)
+
+
+@_quiet
 def runs(context: click.Context, incomplete: str) -> Items:
     """Complete the name of a run, active or not."""
     from gscope.cli.rundir.records import find_runs

@@ -44,7 +44,7 @@ def parse_ports(text: str) -> tuple[int, ...]:
     """Return the ports of ``9481-9488``, or the one of ``9481``.
 
     Raises:
-        ValueError: the text is no range of ports; the message says what is expected.
+        ValueError: the text is not a range of ports; the message says what is expected.
     """
     first, dash, last = text.strip().partition("-")
     if first.isdecimal() and (last.isdecimal() or not dash):

@@ -48,7 +48,7 @@ RETRY_S = 5.0
 
 
 def request_digest(request: object) -> str:
-    """Return a digest by which the board tells requests apart."""
+    """Return a digest by which the board distinguishes requests."""
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 

@@ -38,6 +38,7 @@ QUANTITIES = {
         "X",
         "[ADDRESS:]PORT",
         "[NAME=]HOST:PORT",
+        "FIRST-LAST",
         "CONSUMER",
         "EXPRESSION",
         "ID",
