@@ -56,12 +56,12 @@ class AgentSettings:
         capture_ports: tuple[int, ...] = (),
     ) -> AgentSettings:
         """Return the settings of an agent whose effective configuration is ``config``."""
-        values = {each: getattr(config, each.attribute) for each in SETTINGS}
+        values = ((each, getattr(config, each.attribute)) for each in SETTINGS)
         return cls(
             host,
             devices,
             captures,
-            {each.key: each.kind.show(v) for each, v in values.items() if v is not None},
+            {each.key: each.kind.show(v) for each, v in values if v is not None},
             "" if config.path is None else str(config.path.absolute()),
             config.udf,
             capture_ports,

@@ -51,6 +51,12 @@ _WITHOUT = (
     "failure.step_timeout",
     "spark.cores",
     "spark.memory",
+    "partitions",
+    "spark.master",
+    "spark.secret_file",
+    "spark.driver_host",
+    "spark.python",
+    "spark.conf",
     "limits.job_disk",
 )
 """Settings of answers, and those that the run decides."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.capture.settings import LIVE_SKEW_NS, SOURCES, TIMESTAMPS, DeviceSettings
 from gscope.cli.config.quantities import parse_count, parse_duration, parse_size
-from gscope.cli.config.settings import ADDRESS, DEFAULT_SKEW_NS, FILE, SETTINGS, SWITCH
+from gscope.cli.config.setting import FILE
+from gscope.cli.config.settings import ADDRESS, DEFAULT_SKEW_NS, SETTINGS, SWITCH
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import suggestion
 from gscope.queries.os_errors import os_reason
