@@ -10,11 +10,14 @@ partial rows of one group are in one partition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from gscope.queries.plan.show_expressions import show
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
+    from gscope.queries.plan.program import Program
 
 DEFAULT_PARTITIONS = 64
 """Partitions of a run: more than it has hosts and cores, so that they can be shared out evenly."""
@@ -67,3 +70,14 @@ class Partitioning:
 
     partitions: int
     members: tuple[PartitionMember, ...]
+
+    def __str__(self) -> str:
+        texts = [[show(value) for value in member.values] for member in self.members]
+        by = ", ".join(t[0] if len(t) == 1 else f"{{{', '.join(t)}}}" for t in texts)
+        return f"{self.partitions} partitions by {f'({by})' if by else 'the keys of each stream'}"
+
+
+def undivided(program: Program) -> Program:
+    """Return ``program`` without what divides its rows into partitions."""
+    lftas = tuple(replace(lfta, partitioning=None) for lfta in program.lftas)
+    return replace(program, lftas=lftas, partitioning=None)

@@ -44,7 +44,7 @@ queries/plan/windows: queries queries/expressions queries/catalog
 queries/plan: queries queries/gsql queries/expressions queries/run_folder queries/catalog/scalar
     queries/catalog queries/catalog/aggregate queries/catalog/user_functions queries/plan/windows
 queries/plan/sampling: queries/gsql queries/expressions queries/catalog queries/plan
-queries/plan/partitioning: queries/expressions queries/catalog/scalar queries/catalog
+queries/plan/partitioning: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/plan queries/plan/sampling
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan queries/plan/windows
@@ -140,11 +140,12 @@ engine/spark/sql: engine/watermarks engine/functions engine/storage engine/runni
 engine/spark/staging: engine/watermarks engine/storage engine/running engine/operators engine/steps
     engine/spark/sql
 engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage engine/running
-    engine/windows engine/operators engine/steps engine/spark/sql engine/spark/staging
-    engine/sampling
+    engine/windows engine/operators engine/spark/sql engine/spark/staging engine/sampling
+engine/spark/partitions: engine/watermarks engine/storage engine/operators engine/steps
+    engine/spark/sql engine/spark/staging engine/spark/tasks
 engine/spark/jvm: engine/monitoring engine/spark/cluster engine/spark/tasks
 engine/spark: engine/watermarks engine/storage engine/operators engine/steps engine/spark/sql
-    engine/spark/staging engine/spark/tasks engine/spark/jvm
+    engine/spark/staging engine/spark/tasks engine/spark/partitions engine/spark/jvm
 engine/job.py: engine engine/log_client engine/storage engine/steps engine/monitoring
     engine/spark/cluster engine/spark/sql engine/spark/jvm engine/spark
 cli:
