@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.segments import PLAIN
+from gscope.engine.spark import task_planner
 from gscope.engine.spark.sql.inputs import InputViews
 from gscope.engine.spark.staging.outputs import Outputs
-from gscope.engine.spark.tasks import task_planner
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.queries.compile import CompileContext, QueryText, compile_queries

@@ -259,7 +259,7 @@ class Job:
         state = steps.snapshot()
         trace = observer.evaluated(step, evaluation, began, ended)
         counts = self._counted_before + evaluator.counts()
-        commit = Commit(step.number, state, outputs, trace, counts)
+        commit = Commit(step.number, state, outputs, trace, counts, steps.partitioning)
         committing = time.time_ns()
         self._commits.write(commit)
         self._commits.publish(outputs)
@@ -276,7 +276,8 @@ class Job:
         for commit in commits:
             self._report(commit, 0.0, {})
         if commits:
-            steps.restore(commits[-1].step, commits[-1].operators)
+            last = commits[-1]
+            steps.restore(last.step, last.operators, last.partitioning)
             self._counted_before = commits[-1].counts
         return commits
 

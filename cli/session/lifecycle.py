@@ -102,6 +102,11 @@ def ensure_same(run_dir: RunDir, program: Program) -> None:
             )
         elif head.digest == program_digest(program):
             return
+        elif (before := _other_partitions(run_dir, program)) is not None:
+            message = (
+                f"cannot resume {name}: it was started with --partitions {before}; resume it with "
+                f"that, {choices}"
+            )
         else:
             message = (
                 f"cannot resume {name}: it was started with other queries or other interfaces; "
@@ -109,6 +114,18 @@ def ensure_same(run_dir: RunDir, program: Program) -> None:
             )
     run_dir.hand_back_if_resumed()
     raise UsageError(message)
+
+
+def _other_partitions(run_dir: RunDir, program: Program) -> int | None:
+    """Return the number of partitions of a run; None unless it alone differs from ``program``."""
+    from gscope.queries.plan.program_file import program_digest, read_program
+    from gscope.queries.plan.program_partitioning import undivided
+    from gscope.queries.run_folder.layout import PROGRAM_FILE
+
+    before = read_program(run_dir.path / PROGRAM_FILE)
+    if program_digest(undivided(before)) != program_digest(undivided(program)):
+        return None
+    return 1 if before.partitioning is None else before.partitioning.partitions
 
 
 def namesake(run_dir: RunDir, name: str) -> str | None:

@@ -5,6 +5,7 @@ Each result of the step is one plan. A query that is read in several places is c
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -20,10 +21,10 @@ from gscope.engine.spark.sql.user_folds import register_folds
 from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.staging.trimming import Trimming
+from gscope.engine.spark.task_planner import StageResult, TaskStage
 from gscope.engine.spark.tasks.fold_task import FoldRunner
 from gscope.engine.spark.tasks.sample_task import SampleRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
-from gscope.engine.spark.tasks.task_planner import StageResult, TaskStage
 from gscope.engine.spark.tasks.window_task import WindowRunner
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Output
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.partitions.chain_planner import Carried
     from gscope.engine.spark.sql.attempt_counts import AttemptCounts
     from gscope.engine.spark.tasks.state_runner import FoldResult
     from gscope.engine.steps.steps import Carry, Step
@@ -133,11 +135,18 @@ class Evaluator:
 
     def _rows(self, step: Step, uses: Mapping[str, int]) -> _StepRows:
         """Return the rows that the operators of ``step`` give, by tasks where these can do it."""
-        by_tasks = self._tasks.run(step, uses)
-        rows = _StepRows(frozenset(by_tasks))
+        stage = self._tasks.run(step, uses)
+        by_tasks = stage.results
+        rows = _StepRows(frozenset(by_tasks), carried=stage.carries)
         others = [work for work in step.works if work.node.query not in by_tasks]
         needed = {name for work in others for name in work.upstream}
-        needed |= {name for work in step.works for taken in work.inputs for name in taken.carries}
+        needed |= {
+            name
+            for work in step.works
+            for side, taken in enumerate(work.inputs)
+            for name in taken.carries
+            if (work.node.query, side, name) not in stage.carries
+        }
         for work in step.works:
             if not work.reads_rows:
                 continue
@@ -206,7 +215,7 @@ class Evaluator:
             late = [pool.submit(self._count_late, work) for work in step.works]
             return Evaluation(
                 outputs=(*rows.outputs, *_results(outputs)),
-                carries=tuple(_results(carries)),
+                carries=(*itertools.chain(*rows.carried.values()), *_results(carries)),
                 states=tuple(rows.states),
                 late=tuple(_results(late)),
                 trimmed=tuple((query, count) for query, count in rows.trimmed.items() if count),
@@ -225,6 +234,8 @@ class Evaluator:
         for work in step.works:
             for side, taken in enumerate(work.inputs):
                 for upstream in taken.carries:
+                    if (work.node.query, side, upstream) in rows.carried:
+                        continue
                     yield pool.submit(
                         self._outputs.carry,
                         work,
@@ -360,6 +371,7 @@ class _StepRows:
 
     Attributes:
         by_tasks: the queries that tasks have evaluated, whose outputs are staged.
+        carried: the rows that tasks have kept for later steps, by the side that they wait at.
         frames: the rows of a query, if an operator, a carry or an output reads them.
         sizes: the size of the rows of each query, at most.
         outputs: the outputs that are staged already.
@@ -368,6 +380,7 @@ class _StepRows:
     """
 
     by_tasks: frozenset[str]
+    carried: Mapping[Carried, tuple[Carry, ...]] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     sizes: dict[str, _Size] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)

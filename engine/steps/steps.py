@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.engine.operators import (
@@ -229,8 +229,22 @@ class Steps:
         """
         return {query: self._operator_state(operator) for query, operator in self.operators.items()}
 
-    def restore(self, number: int, state: dict[str, Any]) -> None:
-        """Continue after step ``number`` from a ``snapshot``."""
+    @property
+    def partitioning(self) -> str:
+        """What row groups of carried batches are divided by; "" if by nothing."""
+        found = self.program.partitioning
+        return "" if found is None else str(found)
+
+    def restore(self, number: int, state: dict[str, Any], partitioning: str | None = None) -> None:
+        """Continue after step ``number`` from a ``snapshot``.
+
+        Args:
+            number: the number of the last step.
+            state: the snapshot.
+            partitioning: what carried batches were divided by, None for what divides rows now. If
+                it differs, their rows are divided again when they are read.
+        """
+        is_divided = partitioning in (None, self.partitioning)
         self.number = number
         for query, saved in state.items():
             operator = self.operators[query]
@@ -250,7 +264,8 @@ class Steps:
                     port.late_below = {int(n): low for n, low in port_state["late_below"].items()}
                     port.has_ended = port_state["ended"]
                     port.clock = port_state["clock"]
-                    port.pending = [batch_from_json(batch) for batch in port_state["carry"]]
+                    carried = [batch_from_json(batch) for batch in port_state["carry"]]
+                    port.pending = [b if is_divided else replace(b, row_groups=()) for b in carried]
 
     def _operator_state(self, operator: Operator) -> dict[str, Any]:
         held = pending_input(operator)

@@ -66,6 +66,7 @@ class Commit:
         outputs: the rows that the step answered.
         trace: the hops of the heartbeat that released the step, as plain JSON values.
         counts: counts other than rows, since the run began.
+        partitioning: what the row groups of carried batches are divided by; "" if by nothing.
     """
 
     step: int
@@ -73,6 +74,7 @@ class Commit:
     outputs: tuple[Output, ...]
     trace: tuple[dict[str, Any], ...] = ()
     counts: Counts = field(default_factory=Counts)
+    partitioning: str = ""
 
 
 class CommitLog:
@@ -239,7 +241,9 @@ def _read(path: Path) -> Commit:
             Output(**{**output, "files": tuple(output["files"])}) for output in value["outputs"]
         )
         trace = tuple(value["trace"])
-        return Commit(value["step"], value["operators"], outputs, trace, Counts(**value["counts"]))
+        counts = Counts(**value["counts"])
+        partitioning = value.get("partitioning", "")
+        return Commit(value["step"], value["operators"], outputs, trace, counts, partitioning)
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"the commit record {path.name} is unreadable: {error}"
         raise EngineError(message) from error

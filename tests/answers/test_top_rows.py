@@ -17,8 +17,7 @@ import pytest
 from tests.golden.driver import CRASHING, INTERPRETED, answer
 
 from gscope.capture.sources.synthetic import source as synthetic
-from gscope.engine.spark import evaluation
-from gscope.engine.spark.tasks import task_planner
+from gscope.engine.spark import evaluation, task_planner
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import TopNode
 

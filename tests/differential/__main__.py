@@ -24,6 +24,7 @@ def main() -> int:
         "--captures", type=Path, help="folder of captures to take packets from; none: made ones"
     )
     parser.add_argument("--windows", action="store_true", help="most queries have windows")
+    parser.add_argument("--partitions", type=int, default=1, help="into which rows are divided")
     parser.add_argument("--compiled-every", type=int, default=20, help="scenarios; 0 for never")
     parser.add_argument("--minimise", type=float, default=60, help="seconds for a disagreement")
     options = parser.parse_args()
@@ -41,6 +42,7 @@ def main() -> int:
                     is_interpreted=not is_compiled,
                     captures=captures,
                     has_windows=options.windows,
+                    partitions=options.partitions,
                 )
                 outcome = compare(scenario, shared.session())
                 total.add(outcome)

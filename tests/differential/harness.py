@@ -6,7 +6,7 @@ import math
 import shutil
 import tempfile
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
@@ -21,10 +21,10 @@ from tests.differential.shown import shown
 from tests.differential.syntax import HIDDEN, Group, Join, Query, Select, closure
 from tests.differential.traffic import SECOND_NS, Known, Traffic, random_traffic
 from tests.golden.driver import Job, Variation, replayed, streamed
+from tests.support.divided_steps import divided_steps
 
 from gscope.cli.render.explain import as_text, explain_compiled, spark_texts
-from gscope.engine.spark import evaluation
-from gscope.engine.spark.tasks import task_planner
+from gscope.engine.spark import evaluation, task_planner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.watermarks import release_size
 from gscope.errors import GsqlError, UnsupportedError
@@ -60,12 +60,14 @@ class Scenario:
 
     Attributes:
         step_rows: if set, every step counts as large, and is cut into pieces of about this number of rows.
+        partitions: if not 1, into how many partitions the rows of each step are divided.
     """
 
     traffic: Traffic
     queries: tuple[Query, ...]
     variation: Variation
     step_rows: int | None = None
+    partitions: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,12 @@ def random_scenario(
     is_interpreted: bool = True,
     captures: Sequence[Path] = (),
     has_windows: bool = False,
+    partitions: int = 1,
 ) -> Scenario:
     """The scenario of a seed; the number of queries is a part of the seed.
 
     Args:
+        partitions: into how many partitions rows are divided.
         has_windows: whether most queries have windows.
         captures: where the packets are from; none for packets that are made.
     """
@@ -144,7 +148,7 @@ def random_scenario(
     # Only small inputs are interpreted.
     interprets_plans = step_rows is None and random.random() < INTERPRETED_PLANS
     variation = replace(variation, interprets_plans=interprets_plans)
-    return Scenario(traffic, tuple(made), variation, step_rows)
+    return Scenario(traffic, tuple(made), variation, step_rows, partitions)
 
 
 def compare(scenario: Scenario, session: SparkSession) -> Outcome:
@@ -156,7 +160,7 @@ def compare(scenario: Scenario, session: SparkSession) -> Outcome:
     if not queries:
         return outcome
     try:
-        compiled = compiled_set(queries, scenario.traffic)
+        compiled = compiled_set(queries, scenario.traffic, partitions=scenario.partitions)
         list(as_text(explain_compiled(compiled)))
         spark_texts(compiled.program)
         answers, late = answers_of(compiled.program, scenario, session)
@@ -199,11 +203,13 @@ def is_small(reference: Reference, query: Query) -> bool:
     return all(len(reference.rows(one)) <= MAX_ROWS for one in closure(query))
 
 
-def compiled_set(queries: Sequence[Query], traffic: Traffic, *, samples: bool = False) -> Compiled:
+def compiled_set(
+    queries: Sequence[Query], traffic: Traffic, *, samples: bool = False, partitions: int = 1
+) -> Compiled:
     """The queries, compiled together."""
     text = "\n".join(query.text for query in queries)
     sets = {n: m for n, m in INTERFACE_SETS.items() if set(m) <= set(traffic.interfaces)}
-    context = CompileContext(traffic.interfaces, sets, samples=samples)
+    context = CompileContext(traffic.interfaces, sets, samples=samples, partitions=partitions)
     return compile_queries([QueryText(text, SOURCE)], context)
 
 
@@ -248,7 +254,8 @@ def answers_of(
             if isinstance(source, StreamInput)
         }
         if program.needs_spark:
-            with _large_steps(scenario.step_rows):
+            divided = divided_steps() if scenario.partitions > 1 else nullcontext()
+            with _large_steps(scenario.step_rows), divided:
                 answers |= Job(program, messages, folder, session, scenario.variation).answers()
         late = {interface.name: interface.late for interface in summary.interfaces}
         return answers, late

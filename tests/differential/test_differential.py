@@ -3,7 +3,7 @@
 The seeds are fixed, so that the default run is reproducible. Search by hand for more:
 ``python -m tests.differential --queries 2000 --seed 1``; with ``--captures FOLDER`` the packets are
 those of captures, with ``--joins N`` the search goes on until N joins were answered, and with
-``--windows`` most queries have windows.
+``--windows`` most queries have windows. ``--partitions 3`` divides the rows of all steps.
 """
 
 from __future__ import annotations
@@ -35,9 +35,14 @@ def check(
     *,
     is_interpreted: bool = True,
     has_windows: bool = False,
+    partitions: int = 1,
 ) -> Outcome:
     scenario = random_scenario(
-        seed, queries, is_interpreted=is_interpreted, has_windows=has_windows
+        seed,
+        queries,
+        is_interpreted=is_interpreted,
+        has_windows=has_windows,
+        partitions=partitions,
     )
     outcome = compare(scenario, shared.session())
     for found in outcome.disagreements[:1]:
@@ -68,3 +73,16 @@ def test_compiled_they_give_the_same(seed: int, shared_spark: SharedSpark) -> No
 @pytest.mark.parametrize("seed", cases(WINDOW_SEEDS, long=range(1, 8)))
 def test_windows_give_the_answers_of_the_reference(seed: int, shared_spark: SharedSpark) -> None:
     assert check(seed, QUERIES, shared_spark, has_windows=True).compared
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "divided",
+    cases([(3001, 3)], long=[(seed, count) for seed in range(3002, 3006) for count in (3, 64)]),
+)
+def test_in_partitions_they_give_the_same(
+    divided: tuple[int, int], shared_spark: SharedSpark
+) -> None:
+    seed, partitions = divided
+    assert check(seed, QUERIES // 2, shared_spark, partitions=partitions).compared

@@ -102,12 +102,13 @@ class Case:
             files[interface] = [_synthetic(f"{self.name}-{interface}", settings)]
         return files
 
-    def program(self, interfaces: Iterable[str]) -> Program:
-        """Its queries, compiled for ``interfaces``."""
+    def program(self, interfaces: Iterable[str], partitions: int = 1) -> Program:
+        """Its queries, compiled for ``interfaces``, with rows divided into ``partitions``."""
         context = CompileContext(
             tuple(interfaces),
             self.settings.get("sets", {}),
             only=tuple(self.settings.get("only", ())),
+            partitions=partitions,
         )
         return compile_queries(self.texts, context).program
 

@@ -328,7 +328,7 @@ class Job:
         done = commits.recover()
         self.on_recovered(done)
         if done:
-            steps.restore(done[-1].step, done[-1].operators)
+            steps.restore(done[-1].step, done[-1].operators, done[-1].partitioning)
         needed = steps.needed()
         waiting = [m for m in self._messages if m.sequence >= needed.get(m.stream, m.sequence + 1)]
         largest = max(1, 2 * len(self._messages) // self._variation.chunks)
@@ -360,7 +360,14 @@ class Job:
         steps.on_evaluated(evaluation)
         if place == 0:
             return False
-        commits.write(Commit(step.number, steps.snapshot(), evaluation.outputs))
+        commits.write(
+            Commit(
+                step.number,
+                steps.snapshot(),
+                evaluation.outputs,
+                partitioning=steps.partitioning,
+            )
+        )
         if place == 1:
             return False
         commits.publish(evaluation.outputs)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.golden.cases import Case, all_cases, deal
 from tests.golden.driver import AWAY, BACKLOG, COMPILED, VARIATIONS, Variation, answer
+from tests.support.divided_steps import divided_steps
 from tests.support.long_form import cases, pairs
 
 from gscope.engine.spark import evaluation
@@ -75,6 +76,29 @@ def test_steps_that_count_as_large_give_the_same_rows(
     monkeypatch.setattr(evaluation, "MAX_BRANCHES", 4)
     monkeypatch.setattr(release_size, "MAX_STEP_ROWS", 40)
     rows = answer(case.program(case.files), case.files, BACKLOG, spark)
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+
+
+PARTITIONED_CASES = ("flow_pairs", "merged_selection", "matched_syn_ratio")
+"""A chain that keeps rows for the next step, one below a merge, and an outer join."""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "divided",
+    cases(
+        [(case, 3) for case in CASES if case.name in PARTITIONED_CASES],
+        long=[(case, count) for case in CASES for count in (1, 3, 64)],
+    ),
+    ids=lambda divided: f"{divided[0].name}-{divided[1]}",
+)
+def test_epochs_that_tasks_share_by_partitions_give_the_same_rows(
+    divided: tuple[Case, int], spark: SparkSession
+) -> None:
+    case, partitions = divided
+    program = case.program(case.files, partitions)
+    with divided_steps():
+        rows = answer(program, case.files, BACKLOG, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 
 

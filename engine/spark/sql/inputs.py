@@ -76,6 +76,14 @@ class InputViews:
         """Return the paths of segments of the log."""
         return [str(self._log_folder / batch.path) for batch in batches]
 
+    def is_carried(self, port: str) -> bool:
+        """Return whether the batches of a port are rows of a query, not segments of the log."""
+        return port in self._index
+
+    def carried_paths(self, batches: Iterable[Batch]) -> list[str]:
+        """Return the paths of carried batches."""
+        return [str(self._carry_folder / batch.path) for batch in batches]
+
     def are_whole_segments(self, work: Work) -> bool:
         """Return whether ``work`` reads whole segments of the log and nothing else."""
         return self.reads_whole_segments(work) and work.state is None
@@ -108,7 +116,7 @@ class InputViews:
         for part, ((is_new, low), batches) in enumerate(portions(work, taken).items()):
             logged = [b for port, b in batches if port not in self._index]
             carried = [b for port, b in batches if port in self._index]
-            high = end if _reaches(taken, batches, end) else ENDED
+            high = end if reaches(taken, batches, end) else ENDED
             inside = _where(taken.epoch, low, high, with_nulls=is_new)
             view = f"part{part}_{self._index[work.node.query]}_{side}"
             if logged:
@@ -213,7 +221,7 @@ def _where(epoch: Expression | None, low: Bound, high: Bound, *, with_nulls: boo
     return f" WHERE {inside}" if inside else ""
 
 
-def _reaches(taken: ReleasedInput, batches: Sequence[tuple[str, Batch]], high: Bound) -> bool:
+def reaches(taken: ReleasedInput, batches: Sequence[tuple[str, Batch]], high: Bound) -> bool:
     """Return whether some batch has rows from ``high`` on."""
     epoch = taken.epoch
     return epoch is not None and any(batch_span(batch, epoch)[1] >= high for _, batch in batches)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Work
     from gscope.engine.storage.commits import CommitLog
+    from gscope.engine.watermarks.bounds import Bound
+    from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.plan.program import Program
 
 
@@ -49,12 +51,12 @@ class Outputs:
         staged.parent.mkdir(exist_ok=True)
         return path, staged
 
-    def groups(self, query: str, step: int) -> Path:
+    def groups(self, query: str, step: int, kind: str = "groups") -> Path:
         """Return the folder for rows of ``query`` that only operators of the same step read.
 
-        It is deleted after the step.
+        It is deleted after the step; ``kind`` distinguishes several.
         """
-        return self._commits.carry / f"{step:012d}-{self._index[query]}-groups"
+        return self._commits.carry / f"{step:012d}-{self._index[query]}-{kind}"
 
     def write(self, result: str, step: int, frame: DataFrame, *, is_small: bool) -> Output | None:
         """Write the rows of a result, and return its output; None if there are none.
@@ -90,15 +92,17 @@ class Outputs:
         assert epoch is not None
         query = work.node.query
         taken = work.inputs[side]
-        least = work.high + taken.epoch_range.first
-        if upstream in taken.overdue:
-            least = max(least, work.low + taken.epoch_range.last)
-        kept = condition(epoch, least, ENDED)
+        kept = condition(epoch, kept_from(work, taken, upstream), ENDED)
         # Without a condition nothing was released, and all rows are kept.
         rest = frame.where(kept) if kept else frame
         name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
         batch = self._keep(name, upstream, step, rest, is_small=is_small)
         return None if batch is None else Carry(query, side, batch)
+
+    def carry_folder(self, query: str, side: int, upstream: str, step: int) -> Path:
+        """Return the folder for rows of ``upstream`` that a side of ``query`` may not read yet."""
+        name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
+        return self._commits.carry / name
 
     def read_again(
         self,
@@ -134,3 +138,11 @@ class Outputs:
         if file is None or file.rows == 0:
             return None
         return Batch(upstream, step, file.name, file.rows, file.size_bytes, file.extents)
+
+
+def kept_from(work: Work, taken: ReleasedInput, upstream: str) -> Bound:
+    """Return the value from which on a side keeps the epochs of ``upstream`` for later steps."""
+    least = work.high + taken.epoch_range.first
+    if upstream in taken.overdue:
+        least = max(least, work.low + taken.epoch_range.last)
+    return least

@@ -49,6 +49,9 @@ _OF_FLOATS = {"min": "least", "max": "greatest", "sum": "float_sum"}
 _AGAIN = {"count": "sum", "count_all": "sum"}
 """The fold of folded values, where it is not the same fold."""
 
+_SAME_AGAIN = frozenset({"sum", "min", "max", *BITS})
+"""Folds that fold their own results."""
+
 DISTINCT = "#distinct"
 REPEATED = "#repeated"
 """Columns of a merge besides its folds: the number of values, and of tuples that had one."""
@@ -109,11 +112,7 @@ class MergeTask:
     def run(self, write: Callable[[pa.Table], None]) -> Counts:
         """Write the answers; see ``Task``."""
         merge = self.merge
-        values = [value for value, fold in merge.folds if fold != "count_all"]
-        keys = [key.expression for key in merge.keys]
-        columns = columns_of(
-            self.within, merge.predicate, *keys, *values, merge.distinct, merge.counted
-        )
+        columns = (*columns_of(self.within), *columns_read(merge))
         rows = TaskRows.of_table(read_files(self.files, columns))
         rows = rows.where(self.within).where(merge.predicate)
         counts = payload_counts(rows.outcomes)
@@ -126,6 +125,18 @@ class MergeTask:
 def merged_groups(merge: PartialMerge, rows: TaskRows, counts: Counts) -> pa.Table:
     """Return the keys and aggregates of each group of ``rows``; count sums that exceed 64 bits."""
     return _aggregated(merge, _grouped(merge, rows), counts)
+
+
+def groups_of_parts(merge: PartialMerge, partials: pa.Table, counts: Counts) -> pa.Table:
+    """Return what ``merged_groups`` does, of rows of ``partial_groups`` of parts of the rows."""
+    return _aggregated(merge, groups_of_partials(merge, partials), counts)
+
+
+def columns_read(merge: PartialMerge) -> tuple[Column, ...]:
+    """Return the columns that a merge reads."""
+    values = [value for value, fold in merge.folds if fold != "count_all"]
+    keys = [key.expression for key in merge.keys]
+    return tuple(columns_of(merge.predicate, *keys, *values, merge.distinct, merge.counted))
 
 
 def answers_of(merge: PartialMerge, groups: TaskRows) -> tuple[pa.Table, Counts]:
@@ -273,12 +284,13 @@ def fold_name(fold: Fold) -> str:
     return f"{fold[0]} {fold[1]}"
 
 
-def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
-    """Return one row for each group: its keys by name, and the merged columns."""
+def partial_groups(merge: PartialMerge, rows: TaskRows) -> pa.Table:
+    """Return folds that ``groups_of_partials`` folds again: one row for each group.
+
+    Where distinct values are counted, there is one for each group and value.
+    """
     keys = {key.name: rows.column(key.expression) for key in merge.keys}
-    folds = list(merge.folds)
-    if merge.counted is not None:
-        folds.append((merge.counted, "sum"))
+    folds = _folds(merge)
     values = {str(v): rows.column(v) for v, fold in folds if fold != "count_all"}
     named = {fold_name(fold): (str(fold[0]), fold[1]) for fold in folds}
     table = pa.table({f"#{name}": column for name, column in keys.items()} | values)
@@ -287,15 +299,53 @@ def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
         return fold_groups(table, names, named)
     # First each value once, however often its group was evicted; then values are counted.
     table = table.append_column(DISTINCT, rows.column(merge.distinct))
-    table = fold_groups(table, [*names, DISTINCT], named)
-    again = {name: (name, _AGAIN.get(fold, fold)) for name, (_, fold) in named.items()}
+    return fold_groups(table, [*names, DISTINCT], named)
+
+
+def groups_of_partials(merge: PartialMerge, partials: pa.Table) -> pa.Table:
+    """Return one row for each group: its keys by name, and the merged columns.
+
+    Args:
+        merge: the aggregation; its folds can be folded again.
+        partials: what ``partial_groups`` returned for parts of the rows, one after the other.
+    """
+    names = [f"#{key.name}" for key in merge.keys]
+    again = {
+        fold_name(fold): (fold_name(fold), _AGAIN.get(fold[1], fold[1])) for fold in _folds(merge)
+    }
+    within = names if merge.distinct is None else [*names, DISTINCT]
+    folded = fold_groups(partials, within, again)
+    return folded if merge.distinct is None else _counted(merge, folded)
+
+
+def is_folded_again(merge: PartialMerge) -> bool:
+    """Return whether folds of parts of the rows of a group can be folded to those of all."""
+    return all(fold in _AGAIN or fold in _SAME_AGAIN for _, fold in merge.folds)
+
+
+def _grouped(merge: PartialMerge, rows: TaskRows) -> pa.Table:
+    """Return one row for each group: its keys by name, and the merged columns."""
+    groups = partial_groups(merge, rows)
+    return groups if merge.distinct is None else _counted(merge, groups)
+
+
+def _counted(merge: PartialMerge, values: pa.Table) -> pa.Table:
+    """Return groups with the number of their distinct values, each of which is in one row."""
+    names = [f"#{key.name}" for key in merge.keys]
+    again = {
+        fold_name(fold): (fold_name(fold), _AGAIN.get(fold[1], fold[1])) for fold in _folds(merge)
+    }
     if merge.counted is not None:
-        is_there = table[DISTINCT].is_valid()
-        repeated = table[fold_name((merge.counted, "sum"))]
+        is_there = values[DISTINCT].is_valid()
+        repeated = values[fold_name((merge.counted, "sum"))]
         present = pc.if_else(is_there, repeated, pa.scalar(None, pa.int64()))
-        table = table.append_column(REPEATED, present)
+        values = values.append_column(REPEATED, present)
         again[REPEATED] = (REPEATED, "sum")
-    return fold_groups(table, names, {**again, DISTINCT: (DISTINCT, "count")})
+    return fold_groups(values, names, {**again, DISTINCT: (DISTINCT, "count")})
+
+
+def _folds(merge: PartialMerge) -> tuple[Fold, ...]:
+    return merge.folds if merge.counted is None else (*merge.folds, (merge.counted, "sum"))
 
 
 def _aggregated(merge: PartialMerge, groups: pa.Table, counts: Counts) -> pa.Table:

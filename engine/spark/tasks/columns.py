@@ -65,7 +65,21 @@ def is_computable(expression: Expression) -> bool:
 
 def is_column(expression: Expression) -> bool:
     """Return whether a task can compute a column of ``expression``."""
-    return isinstance(expression, Column) or is_of_text(expression) or is_computable(expression)
+    return (
+        isinstance(expression, Column)
+        or is_of_text(expression)
+        or _is_first_address(expression)
+        or is_computable(expression)
+    )
+
+
+def _is_first_address(expression: Expression) -> bool:
+    """Return whether ``expression`` is the first of several columns of addresses with a value."""
+    return (
+        isinstance(expression, Call)
+        and expression.function == "coalesce"
+        and all(isinstance(a, Column) and a.type is GsqlType.IP for a in expression.arguments)
+    )
 
 
 def is_of_text(expression: Expression) -> bool:
@@ -155,6 +169,9 @@ class TaskRows:
         if is_of_text(expression):
             assert isinstance(expression, Call)
             return self._of_texts(expression)
+        if _is_first_address(expression):
+            assert isinstance(expression, Call)
+            return pc.coalesce(*(self.flat(column) for column in expression.arguments))
         return to_arrow(self.vector(expression), expression.type)
 
     def _with_leaves(self, expression: Expression, leaves: dict[str, Vector]) -> Expression:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import JoinNode
 
     Array = NDArray[Any]
+    Homes = tuple[Expression | None, Expression | None]
 
 PAIRS_AT_ONCE = 1_000_000
 """About how many pairs one portion has; the matches of one row are never split."""
@@ -74,18 +75,44 @@ class JoinTask:
     node: JoinNode
     files: tuple[tuple[str, ...], tuple[str, ...]]
     within: tuple[Expression | None, Expression | None] = (None, None)
-    homes: tuple[Expression | None, Expression | None] = (None, None)
+    homes: Homes = (None, None)
 
     def run(self, write: Callable[[pa.Table], None]) -> Counts:
         """Write the pairs, then the rows of outer sides without partners; see ``Task``."""
         task = self
         if self.node.interval is not None:
             task = replace(self, node=numbered(self.node))
-        sides = _sides(task)
-        for pairs in _matches(task.node, *sides, self.homes):
-            write(pa.table({e.name: pairs.column(e.expression) for e in task.node.columns}))
-        left, right = (payload_counts(side.outcomes) for side in sides)
-        return left if sides[1] is sides[0] else left + right
+        return join_rows(task.node, _sides(task), self.homes, write)
+
+
+def join_rows(
+    node: JoinNode,
+    sides: tuple[TaskRows, TaskRows],
+    homes: Homes,
+    write: Callable[[pa.Table], None],
+) -> Counts:
+    """Write the pairs of the rows of two sides that pass their predicates; return what was counted.
+
+    Args:
+        node: the join, ``numbered`` if it is an interval join.
+        sides: the rows; the same object twice if both sides read the same rows.
+        homes: as of ``JoinTask``.
+        write: receives pairs, at least one table.
+    """
+    for pairs in _matches(node, *sides, homes):
+        write(pa.table({e.name: pairs.column(e.expression) for e in node.columns}))
+    left, right = (payload_counts(side.outcomes) for side in sides)
+    return left if sides[1] is sides[0] else left + right
+
+
+def columns_read(node: JoinNode) -> tuple[Column, ...]:
+    """Return the columns of both sides that a join reads besides those of its predicates."""
+    both = (
+        *(each for side in (0, 1) for each in equated(node, side)),
+        node.residual,
+        *(column.expression for column in node.columns),
+    )
+    return tuple(columns_of(*both))
 
 
 def is_plain_join(node: JoinNode) -> bool:
@@ -112,15 +139,10 @@ def _sides(task: JoinTask) -> tuple[TaskRows, TaskRows]:
     """
     node = task.node
     conditions = [
-        tuple(each and _of_one_side(each) for each in pair)
+        tuple(each and of_one_side(each) for each in pair)
         for pair in zip(task.within, node.predicates, strict=True)
     ]
-    both = (
-        *(each for side in (0, 1) for each in equated(node, side)),
-        node.residual,
-        *(column.expression for column in node.columns),
-    )
-    read = list(columns_of(*both))
+    read = columns_read(node)
 
     def rows(side: int, columns: Iterable[Column]) -> TaskRows:
         within, predicate = conditions[side]
@@ -137,7 +159,7 @@ def _matches(
     node: JoinNode,
     left: TaskRows,
     right: TaskRows,
-    homes: tuple[Expression | None, Expression | None] = (None, None),
+    homes: Homes = (None, None),
 ) -> Iterator[TaskRows]:
     """Yield the pairs in one or more portions, then the unmatched rows of outer sides."""
     sides = (left, right)
@@ -167,7 +189,7 @@ def _matches(
         is_alone = ~is_matched[side]
         home = homes[side]
         if home is not None:
-            is_alone &= sides[side].vector(_of_one_side(home)).is_true()
+            is_alone &= sides[side].vector(of_one_side(home)).is_true()
         alone = pa.array(np.flatnonzero(is_alone))
         missing = pa.nulls(len(alone), pa.int64())
         yield _pairs(sides, (alone, missing) if side == 0 else (missing, alone))
@@ -180,12 +202,12 @@ def _in_two_buckets(words: list[Array], valid: Array) -> tuple[list[Array], Arra
     return [*both, *(np.tile(word, 2) for word in others)], np.tile(valid, 2)
 
 
-def _of_one_side(expression: Expression) -> Expression:
+def of_one_side(expression: Expression) -> Expression:
     """Return the expression with all columns on side 0, as the rows of one side have them."""
     if isinstance(expression, Column):
         return replace(expression, input=0)
     if isinstance(expression, Call):
-        return replace(expression, arguments=tuple(map(_of_one_side, expression.arguments)))
+        return replace(expression, arguments=tuple(map(of_one_side, expression.arguments)))
     return expression
 
 
@@ -205,7 +227,7 @@ def _words(
     words: tuple[list[Array], list[Array]] = ([], [])
     valid = np.ones(left.count, np.bool_), np.ones(right.count, np.bool_)
     for pair in zip(equated(node, 0), equated(node, 1), strict=True):
-        one, other = (_of_one_side(each) for each in pair)
+        one, other = (of_one_side(each) for each in pair)
         columns = left.flat(one), right.flat(other)
         if one.type is GsqlType.STRING:
             columns = _numbered(*columns)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Column
 
 _I = TypeVar("_I")
-_R = TypeVar("_R")
+_R = TypeVar("_R", covariant=True)
 
 TASK_ROWS = 100_000
 """Groups of epochs are packed into tasks of this size: more tasks cost more than they gain."""
@@ -52,7 +52,7 @@ class TaskResult:
     counts: Counts = field(default_factory=Counts)
 
 
-_STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
+STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
 """The types in segments of the log, where Spark has others."""
 
 
@@ -93,7 +93,14 @@ def part_name(number: int, attempt: str) -> str:
     return f"part-{number:05d}-{attempt}.parquet"
 
 
-def run_tasks(session: SparkSession, tasks: Sequence[FileTask]) -> list[TaskResult]:
+class Runnable(Protocol[_R]):
+    """What an attempt of a task does."""
+
+    def run(self, attempt: str) -> _R:
+        """Do the work; ``attempt`` makes the names of files unique."""
+
+
+def run_tasks(session: SparkSession, tasks: Sequence[Runnable[_R]]) -> list[_R]:
     """Run ``tasks`` as one Spark job, started in their order, and return their results.
 
     Spark may attempt a task more than once. One attempt returns its result, which names its file;
@@ -121,14 +128,19 @@ def run_attempts(
 
 def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
     """Return these columns of all rows of Parquet files, or the bare rows without columns."""
+    columns = list(columns)
     kinds = {column.name: column.type for column in columns}
     if not files:
-        return pa.schema(
-            [(name, _STORED.get(k, arrow_type(k))) for name, k in kinds.items()]
-        ).empty_table()
+        return no_rows(columns)
     if not kinds:
         # Joined tables without columns would have no rows.
         return pa.table({"": pa.nulls(sum(pq.read_metadata(file).num_rows for file in files))})
     tables = [pq.read_table(file, columns=list(kinds), use_threads=False) for file in files]
     # The log stores integers in few bits, a step in 64.
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def no_rows(columns: Iterable[Column]) -> pa.Table:
+    """Return a table without rows, with columns as segments of the log have them."""
+    kinds = {column.name: column.type for column in columns}
+    return pa.schema([(n, STORED.get(k, arrow_type(k))) for n, k in kinds.items()]).empty_table()

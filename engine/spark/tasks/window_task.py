@@ -16,9 +16,9 @@ from gscope.engine.spark.sql import aggregation, slices
 from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of, flat, is_column, is_computable
+from gscope.engine.spark.tasks.released_rows import UNKNOWN, released_condition
 from gscope.engine.spark.tasks.state_runner import FoldResult, StateRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, read_files
-from gscope.engine.spark.tasks.task_planner import UNKNOWN, released_condition
 from gscope.engine.spark.tasks.window_answers import (
     AnswerPlan,
     WindowAnswers,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from gscope.cli.supervision.supervisor import Interrupted
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.plan.program import Program
 from gscope.queries.plan.program_file import write_program
+from gscope.queries.plan.program_partitioning import Partitioning
 from gscope.queries.run_folder.layout import PROGRAM_FILE
 
 if TYPE_CHECKING:
@@ -133,6 +135,17 @@ def test_other_queries_are_refused_and_the_run_stays(tmp_path: Path) -> None:
     path = killed(tmp_path, "flows") / PROGRAM_FILE
     write_program(path, Program(("b",), (), (), (), ()))
     assert "it was started with other queries or other interfaces" in refusal(tmp_path)
+
+
+def test_another_number_of_partitions_is_refused_with_the_one_to_resume_with(
+    tmp_path: Path,
+) -> None:
+    path = killed(tmp_path, "flows") / PROGRAM_FILE
+    write_program(path, replace(PROGRAM, partitioning=Partitioning(64, ())))
+    sentence = refusal(tmp_path)
+    assert "it was started with --partitions 64; resume it with that" in sentence
+    write_program(path, Program(("b",), (), (), (), (), partitioning=Partitioning(64, ())))
+    assert "it was started with other queries" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from tests.engine.spark.test_joins import (
 from tests.golden.driver import Variation
 from tests.support.long_form import cases, pairs
 
-from gscope.engine.spark.tasks import task_planner
+from gscope.engine.spark import task_planner
 from gscope.engine.watermarks import release_size
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Expression, Literal, NamedExpression

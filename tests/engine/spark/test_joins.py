@@ -16,9 +16,8 @@ import pytest
 from tests.golden.driver import Job, Variation
 from tests.support.long_form import cases
 
-from gscope.engine.spark import evaluation
+from gscope.engine.spark import evaluation, task_planner
 from gscope.engine.spark.staging.outputs import Outputs
-from gscope.engine.spark.tasks import task_planner
 from gscope.engine.watermarks import release_size
 from gscope.queries.catalog.evaluate import call, evaluate
 from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression

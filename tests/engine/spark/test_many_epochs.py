@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.support.gscope_command import wait_for
 
-from gscope.engine.spark import evaluation
+from gscope.engine.spark import evaluation, task_planner
 from gscope.engine.spark.evaluation import Evaluator
-from gscope.engine.spark.tasks import task_planner
 from gscope.engine.spark.tasks.task import run_tasks
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
@@ -193,7 +192,7 @@ def test_a_step_is_refused_when_the_driver_does_not_see_all_files(
         unlink_one(folder)
         return files_in(folder, *arguments)
 
-    monkeypatch.setattr("gscope.engine.spark.tasks.task_planner.run_tasks", run_and_lose)
+    monkeypatch.setattr("gscope.engine.spark.task_planner.run_tasks", run_and_lose)
     monkeypatch.setattr("gscope.engine.spark.staging.frame_files.files_in", lose_and_list)
     program, messages = log_of_epochs(tmp_path / "log", 4, 10, query)
     evaluator = Evaluator(spark, program, tmp_path / "log", CommitLog(tmp_path / "job"))

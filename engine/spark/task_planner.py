@@ -8,25 +8,23 @@ All others are left to Spark SQL, which reads the files that tasks have written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.sql.interval_join import home_of
+from gscope.engine.spark.partitions.chain_planner import ChainPlanner, StepChain
+from gscope.engine.spark.partitions.chain_task import ChainResult, ChainTask
 from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
-from gscope.engine.spark.tasks.columns import is_computable
 from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join
+from gscope.engine.spark.tasks.released_rows import UNKNOWN, homes, released_condition
 from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, run_tasks
 from gscope.engine.spark.tasks.top_task import TopTask
+from gscope.engine.steps.steps import Carry
 from gscope.engine.storage.commits import Output
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import accept
-from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight
-from gscope.queries.catalog.evaluate import call
-from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -34,25 +32,25 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
 )
+from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.partitions.chain_planner import Carried, SuperNode
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.spark.staging.outputs import Outputs
     from gscope.engine.spark.tasks.task import Task, TaskResult
     from gscope.engine.steps.steps import Step
     from gscope.engine.storage.parquet_files import WrittenFile
-    from gscope.engine.watermarks.bounds import Bound
-    from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
-    from gscope.queries.streams.messages import Batch
+    from gscope.queries.streams.messages import RowGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +58,12 @@ class StageResult:
     """The rows of one query that tasks have written.
 
     Attributes:
-        folder: the folder of the Parquet files.
+        folder: the folder of the Parquet files; None if nothing reads them.
         path: the path of the folder as a staged output; None if the query is not delivered.
         parts: the files as tasks reported them, in the order of their epochs.
     """
 
-    folder: Path
+    folder: Path | None
     path: str | None
     parts: tuple[WrittenFile, ...] = ()
 
@@ -77,6 +75,7 @@ class StageResult:
     @property
     def files(self) -> tuple[str, ...]:
         """The paths of the files, in the order of their epochs."""
+        assert self.folder is not None
         return tuple(str(self.folder / part.name) for part in self.parts)
 
     def output(self, result: str) -> Output | None:
@@ -84,6 +83,35 @@ class StageResult:
         if self.path is None:
             return None
         return Output.of_files(result, self.path, self.parts)
+
+
+@dataclass(slots=True)
+class StageRun:
+    """What tasks have done of a step.
+
+    Attributes:
+        results: the rows of operators, by query.
+        carries: for each side whose waiting rows tasks have written, these rows.
+        sub_files: the files of folders that hold no result.
+        row_groups: the partitions of the row groups of files that chains have written.
+    """
+
+    results: dict[str, StageResult] = field(default_factory=dict)
+    carries: dict[Carried, tuple[Carry, ...]] = field(default_factory=dict)
+    sub_files: dict[Path, list[WrittenFile]] = field(default_factory=dict)
+    row_groups: dict[Path, tuple[RowGroup, ...]] = field(default_factory=dict)
+
+    def folder(self, query: str) -> Path:
+        """Return the folder of the rows of an operator, which are written."""
+        folder = self.results[query].folder
+        assert folder is not None
+        return folder
+
+    def carried(self, upstream: str, step: int, folder: Path, file: WrittenFile) -> Batch:
+        """Return a file of rows that wait, as a batch of the port where they do."""
+        groups = self.row_groups[folder / file.name]
+        path = f"{folder.name}/{file.name}"
+        return Batch(upstream, step, path, file.rows, file.size_bytes, file.extents, groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +130,11 @@ class _Part:
     within: tuple[Expression | None, ...]
     homes: tuple[Expression | None, Expression | None] = (None, None)
 
+
+_Planned = tuple[int, str, FileTask]
+"""The most rows that a task reads, its query, and the task."""
+
+_Chained = tuple[int, StepChain, ChainTask]
 
 Plan = Callable[[_Part], "Task"]
 """Returns the task for a part."""
@@ -136,48 +169,98 @@ class TaskStage:
         self._results = results
         self._plans = {node.query: self._plan(node) for node in program.nodes}
         self.counts = Counts()
+        self._chains = ChainPlanner(
+            program, inputs, outputs, results, lambda: session.sparkContext.defaultParallelism
+        )
 
-    def run(self, step: Step, uses: Mapping[str, int]) -> dict[str, StageResult]:
-        """Run the operators of ``step`` that tasks can do, and return their results by query.
+    def run(self, step: Step, uses: Mapping[str, int]) -> StageRun:
+        """Run the operators of ``step`` that tasks can do, and return their results.
 
         Args:
             step: the works of all operators, inputs first.
             uses: how often the rows of each query are read.
         """
-        done: dict[str, StageResult] = {}
-        waiting = [work for work in step.works if work.reads_rows]
+        run = StageRun()
+        chains = self._chains.chains(step)
+        supers = [each for chain in chains for each in chain.supers]
+        fused = {query for chain in chains for query in chain.queries}
+        fused |= {each.work.node.query for each in supers}
+        waiting = [work for work in step.works if work.reads_rows and work.node.query not in fused]
         while True:
+            done = run.results
             ready = [work for work in waiting if all(each in done for each in work.upstream)]
             waiting = [work for work in waiting if work not in ready]
-            tasks: list[tuple[int, str, FileTask]] = []
-            for work in ready:
-                query, plan = work.node.query, self._plan_of(work)
-                parts = [] if plan is None else self._parts(work, done, uses)
-                if plan is not None and parts:
-                    done[query] = self._new_result(query, step.number)
-                    temporal = tuple(column.name for column in work.node.schema.temporal)
-                    for number, part in enumerate(parts):
-                        task = FileTask(plan(part), done[query].folder, number, temporal)
-                        tasks.append((part.rows, query, task))
-            if not tasks:
-                return done
-            tasks.sort(key=lambda task: -task[0])
-            reports = run_tasks(self._session, [task for *_, task in tasks])
-            for query in dict.fromkeys(query for _, query, _ in tasks):
-                reported = [r for (_, q, _), r in zip(tasks, reports, strict=True) if q == query]
-                done[query] = self._accept(done[query], reported)
+            tasks = [task for work in ready for task in self._tasks(work, step, run, uses)]
+            if not chains:
+                tasks += [self._super_task(each, step, run) for each in supers]
+                supers = []
+            chained = [(chain.rows, chain, task) for chain in chains for task in chain.tasks]
+            if not tasks and not chained:
+                return run
+            self._run(sorted([*tasks, *chained], key=lambda task: -task[0]), run)
+            for chain in chains:
+                self._accept_chain(chain, step, run)
+            chains = []
 
-    def _accept(self, result: StageResult, reported: Sequence[TaskResult]) -> StageResult:
-        """Return ``result`` with the files that tasks report, once the driver has found them too.
+    def _tasks(
+        self, work: Work, step: Step, run: StageRun, uses: Mapping[str, int]
+    ) -> Iterator[_Planned]:
+        """Yield the tasks of an operator, and note where its results will be; nothing for SQL."""
+        query, plan = work.node.query, self._plan_of(work)
+        parts = [] if plan is None else self._parts(work, run.results, uses)
+        if plan is None or not parts:
+            return
+        run.results[query] = self._new_result(query, step.number)
+        for number, part in enumerate(parts):
+            yield part.rows, query, self._file_task(work, plan(part), run, number)
 
-        Raises:
-            EngineError: a file is missing here, or is not as reported.
-        """
-        parts = sorted((task.file for task in reported), key=lambda file: file.name)
-        accept(result.folder, parts)
-        for task in reported:
-            self.counts += task.counts
-        return replace(result, parts=tuple(parts))
+    def _super_task(self, node: SuperNode, step: Step, run: StageRun) -> _Planned:
+        query = node.work.node.query
+        run.results[query] = self._new_result(query, step.number)
+        files = run.sub_files.pop(node.folder)
+        task = node.task(tuple(str(node.folder / file.name) for file in files))
+        return sum(file.rows for file in files), query, self._file_task(node.work, task, run, 0)
+
+    def _file_task(self, work: Work, task: Task, run: StageRun, number: int) -> FileTask:
+        temporal = tuple(column.name for column in work.node.schema.temporal)
+        return FileTask(task, run.folder(work.node.query), number, temporal)
+
+    def _run(self, tasks: Sequence[_Planned | _Chained], run: StageRun) -> None:
+        """Run tasks as one Spark job, and check what they have written."""
+        reports: list[TaskResult | ChainResult] = run_tasks(
+            self._session, [task for *_, task in tasks]
+        )
+        found: dict[Path, list[WrittenFile]] = {}
+        for (_, of, _), report in zip(tasks, reports, strict=True):
+            self.counts += report.counts
+            if isinstance(report, ChainResult):
+                for folder, file, groups in report.files:
+                    found.setdefault(folder, []).append(file)
+                    run.row_groups[folder / file.name] = groups
+            else:
+                assert isinstance(of, str)
+                found.setdefault(run.folder(of), []).append(report.file)
+        for folder, files in found.items():
+            files.sort(key=lambda file: file.name)
+            accept(folder, files)
+        for query, result in run.results.items():
+            if result.folder in found:
+                run.results[query] = replace(result, parts=tuple(found.pop(result.folder)))
+        run.sub_files.update(found)
+
+    def _accept_chain(self, chain: StepChain, step: Step, run: StageRun) -> None:
+        """Note the results of a chain, and the rows that wait for a later step."""
+        for query in chain.queries:
+            folder = chain.folders.get(query)
+            files = run.sub_files.pop(folder, []) if folder is not None else []
+            run.results[query] = StageResult(folder, chain.paths.get(query), tuple(files))
+        for (query, side, upstream), folder in chain.carries.items():
+            files = run.sub_files.pop(folder, [])
+            run.carries[query, side, upstream] = tuple(
+                Carry(query, side, run.carried(upstream, step.number, folder, file))
+                for file in files
+                if file.rows
+            )
 
     def _plan_of(self, work: Work) -> Plan | None:
         """Return how tasks evaluate a work; its node is another one where it has rates bound."""
@@ -232,8 +315,8 @@ class TaskStage:
 
     def _of_segments(self, work: Work) -> list[_Part]:
         within = tuple(released_condition(work, taken) for taken in work.inputs)
-        homes = _homes(work)
-        if not self._inputs.reads_segments(work) or UNKNOWN in (*within, *homes):
+        at_home = homes(work)
+        if not self._inputs.reads_segments(work) or UNKNOWN in (*within, *at_home):
             return []
         parts: Iterable[tuple[list[Batch], ...]]
         match work.node:
@@ -252,7 +335,7 @@ class TaskStage:
                 sum(batch.rows for side in part for batch in side),
                 tuple(tuple(self._inputs.paths(side)) for side in part),
                 within,
-                homes,
+                at_home,
             )
             for part in parts
         ]
@@ -275,43 +358,3 @@ def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:
     """Return whether the rows are too long for one task, which holds all of its rows in memory."""
     total = sum(map(weight, parts))
     return total > max(TASK_ROWS, sum(part.rows for part in parts))
-
-
-UNKNOWN = Literal(None, GsqlType.NULL)
-"""Stands for a condition that tasks cannot test."""
-
-
-def released_condition(work: Work, taken: ReleasedInput) -> Expression | None:
-    """Return the condition that released rows of a side satisfy; None if all are released."""
-    if not taken.straddles:
-        return None
-    epoch = taken.epoch
-    if epoch is None or work.low != work.read_below or taken.late_below:
-        return UNKNOWN
-    return _between(epoch, work.low + taken.epoch_range.first, work.high + taken.epoch_range.last)
-
-
-def _homes(work: Work) -> tuple[Expression | None, Expression | None]:
-    """Return ``JoinTask.homes``; None for a side whose rows are all at home."""
-    node = work.node
-    if not isinstance(node, JoinNode) or node.interval is None or node.kind is not JoinKind.OUTER:
-        return None, None
-    if (work.low, work.high) == (NOTHING, ENDED):
-        return None, None
-    left, right = (
-        _between(epoch, work.low + home_of(node, side), work.high + home_of(node, side))
-        for side, epoch in enumerate(node.epochs)
-    )
-    return left, right
-
-
-def _between(epoch: Expression, low: Bound, high: Bound) -> Expression:
-    """Return ``low <= epoch < high``; ``UNKNOWN`` if tasks cannot test it."""
-    if epoch.is_nullable or not is_computable(epoch) or low == ENDED or high == NOTHING:
-        return UNKNOWN
-    tests = [
-        call(test, epoch, Literal(int(bound), epoch.type))
-        for test, bound in (("ge", low), ("lt", high))
-        if bound not in (NOTHING, ENDED)
-    ]
-    return tests[0] if len(tests) == 1 else call("and", *tests)

@@ -1,0 +1,1 @@
+"""Chains of operators that tasks compute in partitions."""
