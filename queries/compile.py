@@ -17,6 +17,7 @@ from gscope.queries.plan.partitioning.divided_streams import with_partitioning
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.plan.rules.optimize import optimize
 from gscope.queries.plan.sampling.moving_samples import moving_samples
+from gscope.queries.plan.split.pre_samples import with_pre_samples
 from gscope.queries.plan.split.share import share
 from gscope.queries.plan.split.split import split
 from gscope.queries.plan.trees import scans
@@ -176,7 +177,7 @@ def _compiled_as_is(
         delivers_in_order=not context.is_resumable,
         windows=context.window_plan,
     )
-    shared = share(program)
+    shared = with_pre_samples(share(program))
     has_hints = any(query.sampling is not None for query in plan.queries)
     # Hints are checked wherever a query is compiled, so that a deployed one does not fail later.
     with_samples = sampled(plan, shared)[0] if context.samples or has_hints else shared

@@ -2,7 +2,7 @@
 
 ::
 
-    engines x (group tables + output buffers) + rings + open batches + messages that the log holds
+    engines x (group tables + pre-samples + output buffers) + rings + open batches + messages that the log holds
 
 where an engine is the LFTAs of one thread of an interface. This is an upper bound: the system does
 not provide memory that no packet touches.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.columns import Storage
 from gscope.capture.lfta.output_layout import output_layout
+from gscope.capture.lfta.pre_sample_table import PreSampleTable
 from gscope.capture.lfta.settings import MIN_TABLE_SLOTS
 from gscope.capture.log.budget import MAX_HELD_BATCHES
 from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES
@@ -48,6 +49,7 @@ class PlannedMemory:
         rings: rings and blocks that hold packets before the LFTAs.
         open_batches: open batches of the log.
         messages: messages of the log.
+        pre_samples: tables of pre-samples of all engines.
     """
 
     tables: int
@@ -55,11 +57,13 @@ class PlannedMemory:
     rings: int
     open_batches: int
     messages: int = MAX_HELD_BATCHES * HELD_MESSAGE_BYTES
+    pre_samples: int = 0
 
     @property
     def total(self) -> int:
         """The sum of all parts."""
-        return self.tables + self.buffers + self.rings + self.open_batches + self.messages
+        tables = self.tables + self.pre_samples
+        return tables + self.buffers + self.rings + self.open_batches + self.messages
 
 
 def planned_memory(
@@ -79,11 +83,13 @@ def planned_memory(
     threads = {
         each.name: 1 if each.device is None else each.device.fanout for each in settings.interfaces
     }
-    tables = buffers = 0
+    tables = buffers = pre_samples = 0
     for lfta, widths in zip(lftas, slot_bytes, strict=True):
         engines = sum(threads.get(name, 0) for name in lfta.interfaces)
         tables += engines * sum(widths) * sizes.table_slots
         buffers += engines * sizes.buffers * _buffer_bytes(lfta, sizes)
+        if lfta.pre_sample is not None:
+            pre_samples += engines * PreSampleTable.of(lfta, lfta.pre_sample).bytes
     block_bytes = settings.block_bytes or DEFAULT_BLOCK_BYTES
     rings = sum(
         FILE_BLOCKS * block_bytes
@@ -91,7 +97,7 @@ def planned_memory(
         else each.device.ring_bytes * each.device.fanout
         for each in settings.interfaces
     )
-    return PlannedMemory(tables, buffers, rings, settings.open_bytes)
+    return PlannedMemory(tables, buffers, rings, settings.open_bytes, pre_samples=pre_samples)
 
 
 def ensure_fits(
@@ -120,6 +126,7 @@ def ensure_fits(
     )
     parts = {
         "group tables": planned.tables,
+        "pre-samples": planned.pre_samples,
         "output buffers": planned.buffers,
         "rings": planned.rings,
         "open batches": planned.open_batches,

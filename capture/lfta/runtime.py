@@ -21,6 +21,7 @@ from gscope.capture.lfta.kernel_arguments import (
 )
 from gscope.capture.lfta.memory import Area
 from gscope.capture.lfta.output_layout import output_layout
+from gscope.capture.lfta.pre_sample_table import PreSampleTable
 from gscope.capture.lfta.punctuation import NO_BOUND, closed_epoch, punctuations
 from gscope.capture.lfta.sampling_kernels import FATES_BYTES
 from gscope.capture.lfta.state import (
@@ -308,6 +309,11 @@ class _RunningLfta:
         self._emit = emit
         self._settings = settings
         self._tables = [Area(size * settings.table_slots) for size in slot_bytes]
+        self._pre_sample = (
+            None
+            if lfta.pre_sample is None
+            else Area(PreSampleTable.of(lfta, lfta.pre_sample).bytes)
+        )
         self._is_busy = False
         layout = output_layout(lfta, interface)
         # Last in, first out: the buffer released last is still in a near cache.
@@ -333,6 +339,8 @@ class _RunningLfta:
         state[LftaState.CURSOR] = buckets * len(self._tables)
         for word, table in zip((LftaState.TABLE_A, LftaState.TABLE_B), self._tables, strict=False):
             state[word] = table.address
+        if self._pre_sample is not None:
+            state[LftaState.TABLE_A] = self._pre_sample.address
         self._connect()
 
     def _connect(self) -> None:

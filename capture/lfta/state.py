@@ -127,7 +127,8 @@ class LftaState(_Word):
     SLOW = 19
     """Buckets that the slow flush examines with each batch."""
     TABLE_A = 20
-    """Address of the table for packets with IPv4 addresses in their key, or of the only table."""
+    """Address of the table for packets with IPv4 addresses in their key, or of the only table; of
+    a selection that of its pre-sample."""
     TABLE_B = 21
     """Address of the table for all others."""
     OUT_OF_ORDER = 22

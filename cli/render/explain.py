@@ -33,7 +33,7 @@ from gscope.queries.plan.program import (
     WatchlistJoinNode,
 )
 from gscope.queries.plan.row_order import visible
-from gscope.queries.plan.sampling_operator import SampleNode
+from gscope.queries.plan.sampling_operator import SampleNode, show_pre_sample
 from gscope.queries.plan.show_expressions import show, show_equalities, show_named, show_of_sides
 from gscope.queries.plan.split.kernel_filter import (
     TRUE,
@@ -197,6 +197,7 @@ def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:
             f"{show(call)}: packets that violate it are discarded and counted"
             for call in lfta.declared
         ],
+        "pre-sample": "" if lfta.pre_sample is None else show_pre_sample(lfta.pre_sample),
         "streams": list(lfta.streams),
         "stream": show_schema(lfta.stream_schema),
         "state": lfta_state_bound(lfta),

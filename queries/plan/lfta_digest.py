@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.plan.program_file import FORMAT, ProgramWriter
+from gscope.queries.plan.sampling_operator import show_pre_sample
 from gscope.queries.plan.show_expressions import show, show_named
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def lfta_meaning(lfta: Lfta) -> tuple[str, ...]:
         ),
         *(f"column {show_named([column])}" for column in lfta.columns),
         *(f"order {show(call)}" for call in lfta.declared),
+        *([f"left out {show_pre_sample(lfta.pre_sample)}"] if lfta.pre_sample is not None else []),
         *(
             f"stream {column.name} {column.type.value} {column.ordering.direction.value}"
             for column in lfta.stream_schema.columns

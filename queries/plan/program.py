@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program_partitioning import Partitioning, StreamPartitioning
     from gscope.queries.plan.program_sampling import LeafSampling, SamplingComponent
     from gscope.queries.plan.row_order import Order
+    from gscope.queries.plan.sampling_operator import PreSample
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class Lfta:
             breaks one of them is left out and counted.
         sampling: which packets it keeps; None for all of them.
         partitioning: what divides the rows of its streams; None if nothing does.
+        pre_sample: which tuples of a selection it leaves out because all of its readers, which are
+            sampling operators, would reject them; None for none.
     """
 
     name: str
@@ -88,6 +91,7 @@ class Lfta:
     declared: tuple[Call, ...] = ()
     sampling: LeafSampling | None = None
     partitioning: StreamPartitioning | None = None
+    pre_sample: PreSample | None = None
 
     @property
     def is_aggregation(self) -> bool:

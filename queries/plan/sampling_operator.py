@@ -113,6 +113,40 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class PreSample:
+    """Tuples that an LFTA need not ship, because the sampling operator above would reject them.
+
+    The operator keeps a tuple if its value is among the least different ones of its supergroup so
+    far. Of what an LFTA has seen itself, a tuple above that bound is above the operator's as well,
+    which has seen more.
+
+    Attributes:
+        window: the column of the LFTA that is the window; None if the whole input is one.
+        keys: the columns that make the supergroup; () if the whole window is one.
+        value: the column that is compared.
+        rank: how many least values are kept.
+        time: the column with the time of a tuple, by which the operator orders tuples.
+        is_distinct: whether a tuple whose value was there before changes nothing in the operator.
+    """
+
+    window: str | None
+    keys: tuple[str, ...]
+    value: str
+    rank: int
+    time: str
+    is_distinct: bool
+
+
+def show_pre_sample(pre_sample: PreSample) -> str:
+    """Return which tuples an LFTA leaves out, as text."""
+    terms = [pre_sample.window, *pre_sample.keys]
+    scope = ", ".join(term for term in terms if term is not None)
+    above = f"{pre_sample.value} above the {pre_sample.rank:,} least values seen"
+    each = f" of each {scope}" if scope else ""
+    return f"{above}{each}{', or equal to one of them' if pre_sample.is_distinct else ''}"
+
+
+@dataclass(frozen=True, slots=True)
 class SampleGroupBy:
     """Groups of a window that are sampled while it is open.
 

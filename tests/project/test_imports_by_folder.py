@@ -53,7 +53,7 @@ queries/plan/rules: queries/gsql queries/expressions queries/catalog/scalar quer
     queries/catalog/ordering queries/plan
 queries/plan/split: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregate queries/catalog/aggregates.py queries/catalog/running.py
-    queries/catalog/ordering queries/plan queries/plan/windows
+    queries/catalog/ordering queries/catalog/sampling queries/plan queries/plan/windows
 queries/analysis/typing: queries queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog queries/catalog/aggregates.py queries/catalog/running.py
     queries/catalog/user_functions queries/catalog/ordering queries/plan queries/plan/windows

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.marks import mark_packet
 from gscope.capture.lfta.codegen.names import BATCH_PARAMETERS, packet_loop
+from gscope.capture.lfta.codegen.pre_sample import leave_out
 from gscope.capture.lfta.codegen.predicate import passes
 from gscope.capture.lfta.codegen.scope import Literals, Scope, Variant
 from gscope.capture.lfta.columns import Storage
@@ -95,11 +96,13 @@ def _put_out(scope: Scope, lfta: Lfta, mark: int | None) -> None:
         _keep_order(scope, lfta)
     layout = output_layout(lfta)
     values = [lower(scope, column.expression) for column in lfta.columns]
+    if mark is not None:
+        # Also a packet whose tuple need not be shipped has passed.
+        mark_packet(scope, mark)
+    leave_out(scope, lfta, dict(zip(lfta.schema.names, values, strict=True)))
     for n, (column, value) in enumerate(zip(layout.columns, values, strict=True)):
         for line in store(n, column, value.parts, value.null):
             scope.emit(line)
-    if mark is not None:
-        mark_packet(scope, mark)
     scope.emit(f"s[{LftaState.ROWS}] = row + 1")
     scope.emit("matched += 1")
     scope.emit("out += 1")

@@ -37,6 +37,8 @@ WHOLE_INPUT_BOUND = (
 
 def lfta_state_bound(lfta: Lfta) -> str:
     """Return what bounds the memory of an LFTA, in one sentence."""
+    if lfta.pre_sample is not None:
+        return "a table of fixed size; a supergroup for which it has no room loses its pre-sample"
     if not lfta.is_aggregation:
         return "no state: each tuple is emitted immediately"
     epoch = next(key for key in lfta.keys if key.name == lfta.epoch)

@@ -36,6 +36,19 @@ def test_tables_are_counted_for_each_thread_of_each_interface() -> None:
     assert planned(settings(None)).open_batches == 8 * MB
 
 
+def test_pre_samples_are_counted() -> None:
+    text = """
+        SELECT tb, srcIP, len FROM IP WHERE len <= Kth_smallest_value$(len, 100)
+        GROUP BY time/10 AS tb, srcIP, len SUPERGROUP srcIP
+        CLEANING_WHEN count_distinct$(*) > 200 CLEANING_BY len <= Kth_smallest_value$(len, 100)"""
+    lftas = compile_queries((QueryText(text, "q"),), CompileContext(("one", "two"))).program.lftas
+    found = planned_memory(lftas, settings(None, fanout=3), LftaSettings(), [()])
+    assert 6 * 8 * MB < found.pre_samples < 6 * 17 * MB
+    assert found.total > found.pre_samples + found.rings
+    with pytest.raises(UsageError, match=r"pre-samples \d+ MB"):
+        ensure_fits(lftas, settings(100 * MB, fanout=3), LftaSettings(), [()])
+
+
 def test_what_does_not_fit_is_refused_with_the_slots_that_would() -> None:
     limits = settings(120 * MB)
     sizes = LftaSettings(table_slots=1 << 20)
