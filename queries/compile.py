@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.partitioning.sets import PartitionSet
     from gscope.queries.plan.logical import LogicalPlan
     from gscope.queries.plan.program import Program
+    from gscope.queries.plan.sampling.moving_samples import MovingSample
     from gscope.queries.plan.sampling.report import SamplingReport
 
 
@@ -109,9 +110,9 @@ class Compiled:
         return sampled(self.stages[0][1], self.shared)[1]
 
     @property
-    def fixed_rates(self) -> dict[str, str]:
-        """Why components cannot follow the load, by the names of their LFTAs."""
-        return moving_samples(sampled(self.stages[0][1], self.shared)[0])[1]
+    def moving(self) -> tuple[tuple[MovingSample, ...], dict[str, str]]:
+        """The components that follow the load, and why others cannot, by the names of their LFTAs."""
+        return moving_samples(sampled(self.stages[0][1], self.shared)[0])
 
 
 def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Compiled:

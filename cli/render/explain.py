@@ -82,7 +82,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
             for lfta in program.lftas
         ],
         "hftas": [_node(node) | _warning(program, node) for node in program.nodes],
-        "sampling": show_sampling(compiled.sampling, compiled.fixed_rates),
+        "sampling": show_sampling(compiled.sampling, *compiled.moving),
         "results": {
             query: _input(source) + _delivered(program.order(query))
             for query, source in program.results

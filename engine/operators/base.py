@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gscope.engine.storage.parquet_files import State
     from gscope.engine.watermarks.bounds import Bound, Known, KnownSpan
     from gscope.engine.watermarks.release import ReleasedInput, Side
+    from gscope.engine.watermarks.trim import GroupTrim
     from gscope.queries.expressions.expressions import NamedExpression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode
@@ -39,6 +40,7 @@ class Work:
         read_below: an earlier step has read the rows of partially read batches below this bound.
         makes_row: whether there is a row to evaluate although none is read: a group without keys
             always gives a row.
+        group_trim: the groups to leave out because a sample's threshold fell; None for none.
         last: once ``high`` is infinite, the epoch at which the clock stood; -inf if unknown.
     """
 
@@ -51,6 +53,7 @@ class Work:
     read_below: Bound = -math.inf
     last: Bound = -math.inf
     makes_row: bool = False
+    group_trim: GroupTrim | None = None
 
     @property
     def reads_rows(self) -> bool:

@@ -2,7 +2,8 @@
 
 At the end of each epoch every live group emits a row; then CLOSING_WHEN is tested on the same
 values and closes the groups for which it holds. Each operation works on all groups of an epoch; an
-epoch without live groups costs nothing.
+epoch without live groups costs nothing. In a sample whose threshold fell, the state of groups above
+it is dropped first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import pyarrow as pa
 from gscope.engine.running.accumulators import AtEnd, accumulator
 from gscope.engine.running.exact_sums import ExactMovingSum, ExactRunningSum
 from gscope.engine.running.groups import number_groups
-from gscope.engine.running.rows import AnswerCollector, EpochEnd, EpochRows
+from gscope.engine.running.lives import Lives
+from gscope.engine.running.rows import AnswerCollector, EpochEnd, EpochRows, named_keys
 from gscope.engine.running.vectors import compute
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from gscope.engine.running.accumulators import Accumulator
     from gscope.engine.storage.counts import Counts
     from gscope.engine.watermarks.bounds import Bound
+    from gscope.engine.watermarks.trim import GroupTrim
     from gscope.queries.plan.program import RunningNode
 
     Array = NDArray[Any]
@@ -71,7 +74,8 @@ def fold(
     epochs: Epochs,
     write: Callable[[pa.Table], None],
     counts: Counts | None = None,
-) -> pa.Table:
+    trim: GroupTrim | None = None,
+) -> tuple[pa.Table, int]:
     """Fold the epochs of a step.
 
     Args:
@@ -81,19 +85,27 @@ def fold(
         epochs: the epochs that end.
         write: receives answers, epoch by epoch, with the columns of the node's schema.
         counts: receives the number of sums that exceed 64 bits; None to drop it.
+        trim: the groups to leave out because a sample's threshold fell; None for none.
 
     Returns:
-        The state after the last epoch: a row for each group that is still live.
+        The state after the last epoch, a row for each group that is still live, and the number of
+        states and answers left out.
     """
-    folding = _Fold(node, rows, state)
+    folding = _Fold(node, rows, state, trim)
     after = folding.run(epochs, write)
     if counts is not None:
         counts.add_wrapped_sums(node.query, folding.wrapped_sums)
-    return after
+    return after, folding.lives.left_out
 
 
 class _Fold:
-    def __init__(self, node: RunningNode, rows: pa.Table, state: pa.Table | None) -> None:
+    def __init__(
+        self,
+        node: RunningNode,
+        rows: pa.Table,
+        state: pa.Table | None,
+        trim: GroupTrim | None,
+    ) -> None:
         self._node = node
         keys = [name for name in rows.column_names if name.startswith("k")]
         key_table = rows.select(keys)
@@ -107,6 +119,7 @@ class _Fold:
         self._keys = key_table.take(pa.array(first)).combine_chunks()
         self._rows = EpochRows(node, rows, places[known:])
         self._alive = np.zeros(count, np.bool_)
+        self.lives = Lives(trim, named_keys(node, self._keys), count)
         self._states: list[Accumulator] = [
             accumulator(aggregate, count, self._rows) for aggregate in node.running
         ]
@@ -126,10 +139,15 @@ class _Fold:
         position = np.zeros(len(self._alive), np.int64)
         last_of_input = epochs.last_of_input(self._rows.epochs)
         for epoch, first, last in self._each_epoch(epochs):
+            ended = self.lives.ended(epoch, live)
+            if ended is not None:
+                self._alive[live[ended]] = False
+                live = live[~ended]
             places = self._rows.places[first:last]
             new = places[~self._alive[places]]
             if len(new):
                 self._alive[new] = True
+                self.lives.begin(epoch, new)
                 for state in self._states:
                     state.begin(new)
                 live = np.flatnonzero(self._alive)
@@ -141,8 +159,10 @@ class _Fold:
             row = np.full(len(live), self._rows.none, np.int64)
             row[at] = numbers
             end = EpochEnd(np.full(len(live), epoch, np.int64), live, row, values)
-            answers.add(end)
-            closes = compute(self._node.closing, answers.columns(end).vector, len(live)).is_true()
+            answers.add(self.lives.answered(end))
+            leaf = answers.columns(end).vector
+            closes = compute(self._node.closing, leaf, len(live)).is_true()
+            closes = self.lives.closed(closes, live, leaf)
             self._alive[live[closes]] = False
             live = live[~closes]
         answers.flush()
@@ -171,6 +191,7 @@ class _Fold:
 
     def _restore(self, places: Array, state: pa.Table) -> None:
         self._alive[places] = True
+        self.lives.restore(places, state)
         for number, accumulated in enumerate(self._states):
             columns = [n for n in state.column_names if n.startswith(f"s{number}_")]
             accumulated.restore(places, [state[n].combine_chunks() for n in columns])
@@ -180,4 +201,4 @@ class _Fold:
         for number, accumulated in enumerate(self._states):
             for part, column in enumerate(accumulated.save(live)):
                 table = table.append_column(f"s{number}_{part}", column)
-        return table
+        return self.lives.saved(table, live)

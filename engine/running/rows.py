@@ -128,6 +128,12 @@ class Columns:
         return self._rows.column(name).take(pa.array(end.rows))
 
 
+def named_keys(node: RunningNode, keys: pa.Table) -> pa.Table:
+    """Return the keys of groups under their names in the query."""
+    others = [key.name for key in node.keys if key.name != node.epoch]
+    return pa.table({name: keys[f"k{number}"] for number, name in enumerate(others)})
+
+
 class AnswerCollector:
     """Collects the ends of epochs and writes the rows that pass HAVING.
 

@@ -185,6 +185,7 @@ class Evaluator:
             folded = self._fold(work, step, size, uses=uses[query])
             rows.sizes[query] = _Size.of(folded.files)
             rows.states.append((query, folded.state))
+            rows.trimmed[query] += folded.left_out
             if folded.output is not None:
                 rows.outputs.append(folded.output)
             frame = folded.frame

@@ -17,15 +17,16 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
-from gscope.engine.watermarks.trim import ThresholdRange, Trim
+from gscope.engine.watermarks.trim import GroupTrim, ThresholdRange, Trim
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.plan.sampling.epoch_rates import with_epoch_rates
 from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, rate_of
+from gscope.queries.plan.sampling.side_epochs import SAME_EPOCHS, WindowEpochs
 from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep, schedule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from gscope.engine.operators.base import Work
     from gscope.engine.watermarks.bounds import Bound
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.plan.sampling.epoch_rates import RateReader
     from gscope.queries.plan.sampling.keyed_hash import HashKey
+    from gscope.queries.plan.sampling.long_groups import LongGroups
     from gscope.queries.plan.sampling.moving_samples import MovingSample, TrimmedSide
     from gscope.queries.plan.sampling.sampled_rows import ThresholdSource
+    from gscope.queries.plan.sampling.side_epochs import SideEpochs
 
 _NS_PER_SECOND = 1_000_000_000
 _LATEST_NS = 1 << 62
@@ -82,7 +85,11 @@ class SampleThresholds:
         """Return the thresholds of the epochs of a node that answers whole epochs."""
         if query not in self._ranges:
             parts = [part for side in self._sides[query] for part in self._parts(side)]
-            self._ranges[query] = joined_ranges(parts)
+            ranges = joined_ranges(parts)
+            groups = self._sides[query][0].groups
+            if groups is not None and groups.is_cumulative:
+                ranges = _cumulative(ranges)
+            self._ranges[query] = ranges
         return self._ranges[query]
 
     def snapshot(self, query: str) -> dict[str, Any]:
@@ -107,6 +114,8 @@ class SampleThresholds:
 
     def _trimmed(self, work: Work) -> Work:
         sides = self._sides.get(work.node.query, ())
+        if sides and sides[0].groups is not None:
+            work = self._with_group_trim(work, sides[0], sides[0].groups)
         if not any(side.terms for side in sides):
             return work
         own = _within(self.ranges(work.node.query), work.low, work.high)
@@ -117,6 +126,27 @@ class SampleThresholds:
             for taken, side in zip(work.inputs, sides, strict=True)
         )
         return work if inputs == work.inputs else replace(work, inputs=inputs)
+
+    def _with_group_trim(self, work: Work, side: TrimmedSide, groups: LongGroups) -> Work:
+        """Return ``work`` with the groups to leave out."""
+        if isinstance(side.reach, WindowEpochs):
+            own = self._answered(work, side.reach)
+            is_needed = not all(each.is_whole for each in own)
+        else:
+            # A life that began in doubt may last for any time.
+            ranges = self.ranges(work.node.query)
+            own = _within(ranges, work.low - 1, work.high)
+            is_needed = len(ranges) > 1 or not ranges[0].is_whole
+        if not is_needed:
+            return work
+        return replace(work, group_trim=GroupTrim(own, groups.terms, self._key, groups.closing))
+
+    def _answered(self, work: Work, reach: SideEpochs) -> Ranges:
+        """Return the thresholds of the epochs that a step answers."""
+        low, high = work.low, work.high
+        if isinstance(reach, WindowEpochs):
+            low, high = reach.answered(low, high)
+        return _within(self.ranges(work.node.query), low, high)
 
     def _is_cut(self, side: TrimmedSide, own: Ranges) -> bool:
         """Return whether a side may hold rows above the thresholds of some epochs."""
@@ -135,25 +165,34 @@ class SampleThresholds:
             return work
         ranges = self.ranges(reader.query)
         if reader.query == work.node.query:
-            ranges = _within(ranges, work.low, work.high)
+            ranges = self._answered(work, self._sides[reader.query][0].reach)
         node = _with_rates(work.node, reader, ranges)
         return work if node is work.node else replace(work, node=node)
 
     def _parts(self, side: TrimmedSide) -> list[ThresholdRange]:
         """Return the thresholds that concern the epochs of a side, of each source for itself."""
-        return [
+        parts = (
             part
             for source, clock in side.clocks
             for steps in self._steps(source)
             for part in _over_epochs(steps, clock)
-        ]
+        )
+        if side.reach == SAME_EPOCHS:
+            return list(parts)
+        moved = (_moved(part, side.reach.concerned) for part in parts)
+        return [part for part in moved if part.first < part.end]
 
     def _steps(self, source: ThresholdSource) -> list[tuple[ThresholdStep, ...]]:
         """Return the thresholds of a source over packet time, of each stream for itself."""
         if not source.query:
             return [self._of(stream).steps for stream in source.streams]
-        clocks = [clock for side in self._sides[source.query] for _, clock in side.clocks]
-        return [_over_times(self.ranges(source.query), clocks[source.place])]
+        placed = [(side, clock) for side in self._sides[source.query] for clock in side.placed]
+        side, clock = placed[source.place]
+        # The node has left out all rows above the thresholds of its epochs.
+        ranges = tuple(replace(each, ceiling=each.threshold) for each in self.ranges(source.query))
+        if side.reach != SAME_EPOCHS:
+            ranges = joined_ranges([_moved(each, side.reach.held) for each in ranges])
+        return [_over_times(ranges, clock)]
 
     def _of(self, stream: str) -> ThresholdSchedule:
         return self._schedules.get(stream) or ThresholdSchedule.constant(FULL_THRESHOLD)
@@ -184,6 +223,23 @@ def joined_ranges(parts: Sequence[ThresholdRange]) -> Ranges:
         else:
             ranges.append(made)
     return tuple(ranges)
+
+
+def _moved(
+    part: ThresholdRange, to: Callable[[Bound, Bound], tuple[Bound, Bound]]
+) -> ThresholdRange:
+    """Return the same threshold for other epochs."""
+    first, end = to(part.first, part.end)
+    return ThresholdRange(first, end, part.threshold, part.ceiling)
+
+
+def _cumulative(ranges: Ranges) -> Ranges:
+    """Return the same epochs, each with the least threshold up to it."""
+    thresholds = itertools.accumulate((each.threshold for each in ranges), min)
+    return tuple(
+        replace(each, threshold=threshold)
+        for each, threshold in zip(ranges, thresholds, strict=True)
+    )
 
 
 def _within(ranges: Ranges, low: Bound, high: Bound) -> Ranges:
@@ -218,10 +274,7 @@ def _over_epochs(steps: tuple[ThresholdStep, ...], clock: Expression) -> list[Th
 
 @lru_cache(_CACHED)
 def _over_times(ranges: Ranges, clock: Expression) -> tuple[ThresholdStep, ...]:
-    """Return the thresholds of a node's epochs as steps in packet time.
-
-    The node has left out all rows above them.
-    """
+    """Return the thresholds of a node's epochs as steps in packet time."""
     steps: list[ThresholdStep] = []
     for each in ranges:
         from_ns = MIN_TIME_NS if each.first == NOTHING else _begin(clock, int(each.first))
@@ -230,7 +283,7 @@ def _over_times(ranges: Ranges, clock: Expression) -> tuple[ThresholdStep, ...]:
         while steps and steps[-1].from_ns >= from_ns:
             # No packet has a time in the epochs of that step.
             steps.pop()
-        steps.append(ThresholdStep(from_ns, each.threshold, each.threshold))
+        steps.append(ThresholdStep(from_ns, each.threshold, each.ceiling))
     return tuple(steps)
 
 

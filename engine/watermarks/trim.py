@@ -43,3 +43,21 @@ class Trim:
     terms: tuple[Expression, ...]
     key: HashKey
     is_logged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTrim:
+    """The groups that a step leaves out because they live longer than an epoch of its input.
+
+    Attributes:
+        ranges: the thresholds of the epochs of the step, and of the one before; of a window, by its
+            end.
+        terms: the terms of the hash over the keys of a group.
+        key: the constants of the hash.
+        closing: as of ``LongGroups``.
+    """
+
+    ranges: tuple[ThresholdRange, ...]
+    terms: tuple[Expression, ...]
+    key: HashKey
+    closing: Expression | None = None

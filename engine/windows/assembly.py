@@ -55,6 +55,10 @@ class WindowEnd:
     places: Array
     numbers: Numbers
 
+    def take(self, chosen: Array) -> WindowEnd:
+        """Return some of the rows."""
+        return WindowEnd(self.window, self.places[chosen], self.numbers.take(chosen))
+
 
 class Assembly:
     """The assembly of the windows of one step.

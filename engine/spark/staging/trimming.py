@@ -15,14 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from gscope.engine.running.row_hashes import hashes
 from gscope.engine.running.vectors import compute, from_arrow
 from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.expressions.expressions import Column, walk
-from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.partitioning.value_columns import value_column
-from gscope.queries.plan.sampling.keyed_hash import NULL_WORD, address_words, hash_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from gscope.engine.watermarks.release import ReleasedInput
     from gscope.engine.watermarks.trim import Trim
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.sampling.keyed_hash import HashKey
     from gscope.queries.streams.messages import Batch
 
 _LAST = (1 << 63) - 1
@@ -189,21 +186,6 @@ def _cut(table: pa.Table, trim: Trim, released: tuple[Bound, Bound]) -> NDArray[
     if doubtful.any():
         doubtful &= hashes(table, trim.terms, trim.key) > limits
     return doubtful
-
-
-def hashes(table: pa.Table, terms: Sequence[Expression], key: HashKey) -> NDArray[np.uint64]:
-    """Return the hash of each row of a segment."""
-    return hash_words([_words(term, table, key) for term in terms], key)
-
-
-def _words(term: Expression, table: pa.Table, key: HashKey) -> NDArray[np.uint64]:
-    """Return the word of a term in each row, as ``keyed_hash`` defines it."""
-    column = value_column(term, table)
-    words = column.words[0]
-    if term.type is GsqlType.IP:
-        high, low = (half.byteswap() for half in column.words)
-        words = address_words(high, low, key)
-    return words if column.valid is None else np.where(column.valid, words, np.uint64(NULL_WORD))
 
 
 def _computed(expression: Expression, table: pa.Table) -> Vector:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.tasks.state_runner import FoldResult, Places, SavedState
+    from gscope.engine.watermarks.trim import GroupTrim
     from gscope.queries.catalog.user_functions.files import UserFile
 
 
@@ -59,7 +60,13 @@ class FoldRunner(StateRunner):
 
         def tasks(places: Places) -> list[TaskFiles]:
             task = _Task(
-                node, epochs, places.before, places.answers, places.after, self._user_files
+                node,
+                epochs,
+                places.before,
+                places.answers,
+                places.after,
+                self._user_files,
+                work.group_trim,
             )
             return self._fold(work, task, places.scratch, is_small=is_small)
 
@@ -132,6 +139,7 @@ class _Task:
     answers: Path
     after: Path
     user_files: tuple[UserFile, ...]
+    trim: GroupTrim | None
 
     def run(
         self, number: int, attempt: str, rows: pa.Table, part: int | None, counts: Counts
@@ -146,11 +154,13 @@ class _Task:
         name = part_name(number, attempt)
         temporal = [column.name for column in self.node.schema.temporal]
         answers = FileWriter(self.answers, name, temporal)
-        after = fold(self.node, rows, state, self.epochs, answers.write, counts)
+        after, left_out = fold(
+            self.node, rows, state, self.epochs, answers.write, counts, self.trim
+        )
         groups = FileWriter(self.after, name)
         if after.num_rows:
             groups.write(after)
-        return TaskFiles(answers.close(), groups.close(), counts)
+        return TaskFiles(answers.close(), groups.close(), counts, left_out)
 
     def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> TaskFiles:
         """Merge and fold a ``part`` of the groups in segments of the log."""

@@ -42,12 +42,15 @@ class FoldResult:
         state: the rows for the next step; None if there are none.
         frame: the answers, for queries that read them in the same step; None if none does.
         output: the answers as an output; None until it is staged, and if they are not delivered.
+        left_out: the number of answers, and of states of groups, left out because a sample's
+            threshold fell.
     """
 
     files: tuple[WrittenFile, ...]
     state: State | None
     frame: DataFrame | None = None
     output: Output | None = None
+    left_out: int = 0
 
     @property
     def rows(self) -> int:
@@ -57,11 +60,12 @@ class FoldResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskFiles:
-    """The files of a task, each None if it has no rows, and what the task counted."""
+    """The files of a task, each None if it has no rows, and what the task counted and left out."""
 
     answers: WrittenFile | None
     state: WrittenFile | None
     counts: Counts
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +184,13 @@ class StateRunner:
         names = tuple(file.name for file in states)
         query = work.node.query
         state = State(query, step, places.after.name, rows, size, (), files=names) if rows else None
+        left_out = sum(each.left_out for each in written)
         if answers is None:
-            return FoldResult(
-                answered, state, self._frame(work.node.schema, places.answers, answered)
-            )
+            frame = self._frame(work.node.schema, places.answers, answered)
+            return FoldResult(answered, state, frame, left_out=left_out)
         if not answered:
             answers.rmdir()
-        return FoldResult(answered, state)
+        return FoldResult(answered, state, left_out=left_out)
 
     def _name(self, work: Work, step: int) -> str:
         """Return the beginning of the names of the folders of a step."""

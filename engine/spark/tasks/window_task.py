@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from gscope.engine.running.row_hashes import KeptGroups
 from gscope.engine.spark.sql import aggregation, slices
 from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.inputs import Sources
@@ -33,7 +34,7 @@ from gscope.engine.windows.timeline import Timeline
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.window_node import WindowNode
-from gscope.queries.plan.windows.columns import SLICE
+from gscope.queries.plan.windows.columns import SLICE, WINDOW_END
 from gscope.queries.streams.messages import Extent
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.sql.inputs import InputViews
+    from gscope.engine.windows.assembly import WindowEnd
     from gscope.engine.windows.saved import SavedWindow
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Partial
@@ -62,7 +64,7 @@ class WindowRunner(StateRunner):
         carry_folder: Path,
     ) -> None:
         super().__init__(session, sql, inputs, carry_folder)
-        self._plans: dict[str, AnswerPlan] = {}
+        self._plans: dict[str, tuple[WindowNode, AnswerPlan]] = {}
         self._states: dict[str, WindowStates] = {}
 
     def run(
@@ -89,25 +91,33 @@ class WindowRunner(StateRunner):
         folder.mkdir()
         temporal = [column.name for column in node.schema.temporal] if is_finished else []
         writer = FileWriter(folder, part_name(0, "driver"), temporal)
-        state = self._assemble(work, plan, f"{name}-state", step, writer.write, is_small=is_small)
+        state, left_out = self._assemble(
+            work, plan, f"{name}-state", step, writer.write, is_small=is_small
+        )
         file = writer.close()
         files = () if file is None else (file,)
         if not is_finished:
-            return FoldResult(files, state, self._finished(plan, folder, files))
+            frame = self._finished(plan, folder, files)
+            return FoldResult(files, state, frame, left_out=left_out)
         if answers is None:
-            return FoldResult(files, state, self._frame(node.schema, folder, files))
+            frame = self._frame(node.schema, folder, files)
+            return FoldResult(files, state, frame, left_out=left_out)
         if not files:
             folder.rmdir()
-        return FoldResult(files, state)
+        return FoldResult(files, state, left_out=left_out)
 
     def finishes(self, node: WindowNode) -> bool:
         """Return whether answers are finished without Spark."""
         return self._plan(node).merge is not None
 
     def _plan(self, node: WindowNode) -> AnswerPlan:
-        plan = self._plans.get(node.query)
-        if plan is None:
-            plan = self._plans[node.query] = AnswerPlan.of(node)
+        known = self._plans.get(node.query)
+        if known is not None and known[0] is node:
+            return known[1]
+        # The rates of a sample are constants of a node, which change from step to step.
+        plan = AnswerPlan.of(node)
+        self._plans[node.query] = node, plan
+        if known is None:
             self._states[node.query] = WindowStates(self._carry, plan.layout)
         return plan
 
@@ -120,8 +130,12 @@ class WindowRunner(StateRunner):
         write: Callable[[pa.Table], None],
         *,
         is_small: bool,
-    ) -> State | None:
-        """Answer the windows of ``work``, and return what the next step needs."""
+    ) -> tuple[State | None, int]:
+        """Answer the windows of ``work``.
+
+        Returns:
+            What the next step needs, and the number of groups left out of windows.
+        """
         node, before = plan.node, None
         assert node.slices is not None
         states = self._states[node.query]
@@ -143,15 +157,30 @@ class WindowRunner(StateRunner):
             plan.counted,
         )
         answers = WindowAnswers(plan, write)
-        saved = assembly.run(work.high, lambda end: answers.add(end, assembly.keys))
+        trim = work.group_trim
+        kept = None if trim is None else KeptGroups(trim, assembly.keys)
+        left_out = 0
+
+        def answer(end: WindowEnd) -> None:
+            nonlocal left_out
+            epoch = node.edge(WINDOW_END, end.window)
+            if kept is not None and not kept.is_whole(epoch):
+                above = kept.left_out(epoch, end.places)
+                if above is not None:
+                    left_out += int(np.count_nonzero(above))
+                    end = end.take(np.flatnonzero(~above))
+            if len(end.places):
+                answers.add(end, assembly.keys)
+
+        saved = assembly.run(work.high, answer)
         answers.flush(assembly.keys)
         self.counts += answers.counts
         if saved is None:
             states.forget()
             shutil.rmtree(self._carry / folder)
-            return None
+            return None, left_out
         size = states.write(f"{folder}/{_LIVE}", saved)
-        return _state(node.query, step, folder, saved, size)
+        return _state(node.query, step, folder, saved, size), left_out
 
     def _slices(self, work: Work, plan: AnswerPlan, *, is_small: bool) -> pa.Table:
         """Return a row for each slice and group that ``work`` reads, or several."""

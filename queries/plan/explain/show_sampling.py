@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gscope.queries.plan.explain.show_load import show_load
 from gscope.queries.plan.program_sampling import SamplingMethod, Standing
 from gscope.queries.plan.show_expressions import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from gscope.queries.plan.sampling.moving_samples import MovingSample
     from gscope.queries.plan.sampling.report import (
         ComponentReport,
         LeafReport,
@@ -26,16 +28,20 @@ _RULES = {
 """What each standing of a column means for its values."""
 
 
-def show_sampling(report: SamplingReport, fixed_rates: Mapping[str, str]) -> dict[str, Any]:
+def show_sampling(
+    report: SamplingReport, samples: Sequence[MovingSample], fixed_rates: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the report as plain values.
 
     Args:
         report: the report.
-        fixed_rates: why components cannot follow the load, by the names of their LFTAs.
+        samples: the components that follow the load.
+        fixed_rates: why others cannot, by the names of their LFTAs.
     """
     return {
         "components": [_component(each) for each in report.components],
         "not_sampled": {each.result: list(each.reasons) for each in report.unsampled},
+        "sampled_by_load": show_load(samples),
         "not_sampled_by_load": dict(fixed_rates),
     }
 
@@ -65,6 +71,10 @@ def sampling_lines(shown: dict[str, Any]) -> Iterator[str]:
                 yield f"  compatible with {', '.join(query['compatible'])}"
         if component["min_rate"]:
             yield f"the rate is at least {component['min_rate']:g}"
+    for lftas, rules in shown["sampled_by_load"].items():
+        yield f"with --shedding auto, the rate of LFTA {lftas} follows the load"
+        for name, rule in rules.items():
+            yield f"  {name} is cut at {rule}"
     for lftas, reason in shown["not_sampled_by_load"].items():
         yield f"with --shedding auto, LFTA {lftas} keeps all packets"
         yield f"  {reason}"

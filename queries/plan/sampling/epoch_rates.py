@@ -15,6 +15,7 @@ from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import AggregationNode, JoinNode
 from gscope.queries.plan.sampling.scaling import mapped
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,6 +96,10 @@ def with_epoch_rates(
                 aggregates=mapped(node.aggregates, left),
                 having=mapped(node.having, above),
                 columns=mapped(node.columns, above),
+            )
+        case WindowNode():
+            return replace(
+                node, having=mapped(node.having, above), columns=mapped(node.columns, above)
             )
         case _:
             changed: HftaNode = mapped(node, above)

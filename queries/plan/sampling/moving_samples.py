@@ -8,7 +8,8 @@ filtered by one threshold for each of its epochs::
     T(epoch)      = the least threshold of all streams below the node, over all times of the epoch
 
 A row of another node was cut at the threshold of a finer epoch, or of one side of a join alone. It
-is cut again by the node that reads it. Selections and merges pass rows on as they are: packets that
+is cut again by the node that reads it. What lives longer than an epoch of its input (windows,
+interval joins, running aggregates) is cut at the least threshold of its life. Selections and merges pass rows on as they are: packets that
 are answered one by one are exact, whatever the threshold was.
 
 The hash of a row is computed again from its columns: the keys of a group determine the terms by
@@ -19,10 +20,13 @@ has none of these limits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.evaluate import call
+from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan.idle_groups import closing_without_history
+from gscope.queries.plan.logical import first_side
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -37,14 +41,27 @@ from gscope.queries.plan.program import (
 )
 from gscope.queries.plan.program_sampling import SamplingMethod
 from gscope.queries.plan.sampling.epoch_rates import RateReader, reads_rate
+from gscope.queries.plan.sampling.long_groups import LongGroups
 from gscope.queries.plan.sampling.sampled_rows import (
     epoch_key,
     grouped,
     joined,
+    life_keys,
+    lived,
     passed,
     present_side,
+    rewritten,
     rows_of_lfta,
     united,
+    window_end,
+    window_terms,
+    windowed,
+)
+from gscope.queries.plan.sampling.side_epochs import (
+    SAME_EPOCHS,
+    WINDOW_CLOCK,
+    SameEpochs,
+    WindowEpochs,
 )
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.trees import of_input
@@ -57,6 +74,7 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import HftaNode, Input, Program
     from gscope.queries.plan.program_sampling import SamplingComponent
     from gscope.queries.plan.sampling.sampled_rows import SampledRows, ThresholdSource, TracedSource
+    from gscope.queries.plan.sampling.side_epochs import SideEpochs
 
 Clocked = tuple[tuple["TracedSource", "Expression"], ...]
 """The sources of a side, each with the side's epoch over the time of packets."""
@@ -70,14 +88,23 @@ class TrimmedSide:
         clocks: whose thresholds count, each with the side's epoch over the time of packets.
         epoch: the side's epoch over the columns that it reads.
         terms: the terms of the hash over these columns; () if no row is ever above the threshold,
-            because the query that gives the rows has left them out.
+            because the query that gives the rows has left them out, or because ``groups`` does.
         is_logged: whether the side reads streams; else another query.
+        reach: which epochs of the node the side's epochs concern.
+        groups: how groups are left out that live longer than an epoch; None where none do.
     """
 
     clocks: tuple[tuple[ThresholdSource, Expression], ...]
     epoch: Expression
     terms: tuple[Expression, ...]
     is_logged: bool
+    reach: SideEpochs = SAME_EPOCHS
+    groups: LongGroups | None = None
+
+    @property
+    def placed(self) -> tuple[Expression, ...]:
+        """For each of ``clocks``, how rows of the node are placed in time by it."""
+        return tuple(self.reach.placed(clock) for _, clock in self.clocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +155,7 @@ class _Component:
         self._nodes = _nodes_above(program, component.lftas)
         self._rows: dict[str, SampledRows] = {}
         self._sides: dict[str, tuple[TrimmedSide, ...]] = {}
-        self._clocks: dict[str, list[Expression]] = {}
+        self._clocks: dict[str, list[Expression | None]] = {}
         self._bases: dict[str, frozenset[object]] = {}
         self._rates: dict[str, RateReader] = {}
 
@@ -165,12 +192,16 @@ class _Component:
             case AggregationNode() | TopNode():
                 (clocks,) = self._cut(node, inputs, (node.epoch_expression,))
                 rows = grouped(node, clocks, inputs[0])
-            case JoinNode() if node.interval is None:
-                rows = joined(node, self._cut(node, inputs, node.epochs), inputs)
             case JoinNode():
-                message = f"{node.query} joins rows of different epochs"
-                raise CannotMove(message)
-            case RunningNode() | WindowNode() | SampleNode():
+                reaches = _join_reaches(node)
+                rows = joined(node, self._cut(node, inputs, node.epochs, reaches), inputs)
+            case WindowNode():
+                self._cut_windows(node, inputs[0])
+                rows = windowed(node, inputs[0])
+            case RunningNode():
+                self._cut_lives(node, inputs[0])
+                rows = lived(node, inputs[0])
+            case SampleNode():
                 message = f"{node.query} does not work epoch by epoch"
                 raise CannotMove(message)
             case _:
@@ -188,24 +219,69 @@ class _Component:
         return self._program.schema(source.query).names
 
     def _cut(
-        self, node: HftaNode, inputs: Sequence[SampledRows], epochs: Sequence[Expression]
+        self,
+        node: HftaNode,
+        inputs: Sequence[SampledRows],
+        epochs: Sequence[Expression],
+        reaches: Sequence[SameEpochs] = (SAME_EPOCHS,),
     ) -> tuple[Clocked, ...]:
         """Note where a node cuts the rows of its sides; return the sources of each."""
         sources = node_inputs(node)
         clocked = [_clocked(node, rows, epoch) for rows, epoch in zip(inputs, epochs, strict=True)]
-        self._clocks[node.query] = [clock for clocks in clocked for _, clock in clocks]
-        basis = frozenset().union(*map(self._basis, clocked))
+        self._clocks[node.query] = [
+            clock if reach == SAME_EPOCHS else None
+            for clocks, reach in zip(clocked, reaches, strict=True)
+            for _, clock in clocks
+        ]
+        basis: frozenset[object] = frozenset().union(*map(self._basis, clocked))
+        if any(reach != SAME_EPOCHS for reach in reaches):
+            basis = frozenset({(node.query, basis)})
         self._bases[node.query] = basis
         sides = []
-        for source, rows, epoch, clocks in zip(sources, inputs, epochs, clocked, strict=True):
-            terms = () if self._are_cut(clocks, basis) else rows.terms
+        for source, rows, epoch, clocks, reach in zip(
+            sources, inputs, epochs, clocked, reaches, strict=True
+        ):
+            # Of the rows that an interval join reads several times none has a partner that is cut.
+            is_cut = reach != SAME_EPOCHS or self._are_cut(clocks, basis)
+            terms = () if is_cut else rows.terms
             if terms is None:
-                message = f"the rows of {rows.query} do not show which packets they are of"
-                raise CannotMove(message)
+                raise _unshown(rows)
             placed = tuple((traced.source, clock) for traced, clock in clocks)
-            sides.append(TrimmedSide(placed, epoch, terms, isinstance(source, StreamInput)))
+            sides.append(TrimmedSide(placed, epoch, terms, isinstance(source, StreamInput), reach))
         self._sides[node.query] = tuple(sides)
         return tuple(clocked)
+
+    def _cut_windows(self, node: WindowNode, rows: SampledRows) -> None:
+        """Note the windows of a node, which leaves out groups of each of them."""
+        if node.slices is None:
+            message = f"{node.query} keeps rows for its windows instead of slices"
+            raise CannotMove(message)
+        clocks = _clocked(node, rows, node.epoch_expression)
+        terms = window_terms(node, rows)
+        if terms is None:
+            raise _unshown(rows)
+        self._clocks[node.query] = [WINDOW_CLOCK]
+        self._bases[node.query] = frozenset({(node.query, self._basis(clocks))})
+        placed = tuple((traced.source, clock) for traced, clock in clocks)
+        is_logged = isinstance(node.input, StreamInput)
+        groups, reach = LongGroups(terms), WindowEpochs(node)
+        side = TrimmedSide(placed, node.epoch_expression, (), is_logged, reach, groups)
+        self._sides[node.query] = (side,)
+
+    def _cut_lives(self, node: RunningNode, rows: SampledRows) -> None:
+        """Note where a node cuts the rows that it reads, and its groups."""
+        epoch = next(key.expression for key in node.keys if key.name == node.epoch)
+        self._cut(node, (rows,), (epoch,))
+        terms = None if rows.terms is None else rewritten(rows.terms, life_keys(node))
+        if terms is None:
+            raise _unshown(rows)
+        closing = closing_without_history(node)
+        groups = LongGroups(terms, closing, is_cumulative=closing is None)
+        (side,) = self._sides[node.query]
+        if groups.is_cumulative and rows.terms is not None:
+            # What the input has left out by its own thresholds is not all.
+            side = replace(side, terms=rows.terms)
+        self._sides[node.query] = (replace(side, groups=groups),)
 
     def _basis(self, clocks: Clocked) -> frozenset[object]:
         """Return what decides the thresholds of a side, to compare them with those of others."""
@@ -236,15 +312,54 @@ class _Component:
         match node:
             case AggregationNode():
                 return RateReader(node.query, (node.epoch_expression,), epoch_key(node))
+            case WindowNode() if not reads_rate(replace(node, having=None, columns=())):
+                end = window_end(node)
+                return RateReader(node.query, (end,), end)
             case JoinNode(epochs=epochs):
+                if node.interval is not None and reads_rate(_second_side(node)):
+                    message = f"{node.query} reads sample_rate in a row of another epoch"
+                    raise CannotMove(message)
                 side = present_side(node.kind)
                 above = call("coalesce", *epochs) if side is None else epochs[side]
                 return RateReader(node.query, epochs, above)
             case SelectionNode() | WatchlistJoinNode():
                 if (epoch := self._of(node.input).epoch) is not None:
                     return RateReader(epoch[0], (epoch[1],), epoch[1])
+            case RunningNode():
+                message = f"{node.query} reads sample_rate, and its groups live in several epochs"
+                raise CannotMove(message)
         message = f"{node.query} reads sample_rate, and its rows are of no epoch"
         raise CannotMove(message)
+
+
+def _join_reaches(node: JoinNode) -> tuple[SameEpochs, SameEpochs]:
+    """Return which epochs of a join the epochs of each of its sides concern.
+
+    The epochs of an interval join are those of its first side.
+    """
+    if node.interval is None:
+        return SAME_EPOCHS, SAME_EPOCHS
+    if node.kind is JoinKind.OUTER:
+        message = (
+            f"{node.query} keeps the rows of both sides that have no partner within an interval"
+        )
+        raise CannotMove(message)
+    interval = node.interval_from_first
+    second = SameEpochs(interval.least, interval.most)
+    return (SAME_EPOCHS, second) if first_side(node.kind) == 0 else (second, SAME_EPOCHS)
+
+
+def _second_side(node: JoinNode) -> JoinNode:
+    """Return an interval join with the expressions alone that read its second side alone."""
+    second = 1 - first_side(node.kind)
+    keys = tuple((pair[second], pair[second]) for pair in node.keys)
+    predicate = node.predicates[second]
+    return replace(node, predicates=(predicate, predicate), keys=keys, residual=None, columns=())
+
+
+def _unshown(rows: SampledRows) -> CannotMove:
+    message = f"the rows of {rows.query} do not show which packets they are of"
+    return CannotMove(message)
 
 
 def _nodes_above(program: Program, lftas: Sequence[str]) -> list[HftaNode]:
@@ -260,6 +375,9 @@ def _nodes_above(program: Program, lftas: Sequence[str]) -> list[HftaNode]:
 
 def _clocked(node: HftaNode, rows: SampledRows, epoch: Expression) -> Clocked:
     """Return the sources of a side, each with the side's epoch over the time of packets."""
+    if not rows.readings:
+        message = f"{node.query} reads {rows.query}, whose groups live longer than an epoch"
+        raise CannotMove(message)
     for reading in () if epoch.is_nullable else rows.readings:
         clocks = [(traced, traced.clock(of_input(epoch, 0))) for traced in reading]
         found = tuple((traced, clock) for traced, clock in clocks if clock is not None)

@@ -16,6 +16,7 @@ import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import (
     Call,
     Column,
@@ -28,12 +29,16 @@ from gscope.queries.expressions.expressions import (
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.program import AggregationNode, JoinNode, TopNode
+from gscope.queries.plan.sampling.side_epochs import WINDOW_CLOCK
 from gscope.queries.plan.trees import by_name, map_expression, of_input
+from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+from gscope.queries.plan.windows.window import SlidingWindow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gscope.queries.plan.program import Lfta
+    from gscope.queries.plan.program import Lfta, RunningNode
+    from gscope.queries.plan.window_node import WindowNode
 
 Epoch = tuple[str, "Expression"]
 """A node that answers whole epochs, and the epoch of a row over the columns of that row."""
@@ -83,7 +88,8 @@ class SampledRows:
     Attributes:
         query: the query that gives them, for messages.
         readings: ways to place a row in time; in each of them, a row is from one of the sources. A
-            join has two: its rows have a time at either side.
+            join has two: its rows have a time at either side. () if no time of a row says which
+            thresholds concern it.
         terms: the terms of the hash over the columns; None if these do not determine it.
         epoch: the node whose epochs the rows belong to, and the epoch over the columns; None for
             rows of no epoch.
@@ -184,19 +190,63 @@ def _epoch(node: AggregationNode | TopNode | JoinNode, epoch: Expression | None)
     return None if found is None else (node.query, found[0])
 
 
+def windowed(node: WindowNode, rows: SampledRows) -> SampledRows:
+    """Return the rows of windows, placed in time at the end of each, given those that it reads."""
+    times: dict[str, Expression] = {}
+    if node.unit_ns is not None:
+        times[WINDOW_END] = WINDOW_CLOCK
+        if isinstance(node.window, SlidingWindow):
+            length = Literal(node.window.range * node.unit_ns, GsqlType.INT)
+            times[WINDOW_START] = call("sub_int", WINDOW_CLOCK, length)
+    source = TracedSource(ThresholdSource((), node.query), _times(node.columns, [times]))
+    kept = window_terms(node, rows)
+    terms = None
+    if kept is not None and (found := rewritten(kept, node.keys)) is not None:
+        terms = rewritten(found, node.columns)
+    shown = rewritten((window_end(node),), node.columns)
+    epoch = None if shown is None else (node.query, shown[0])
+    return SampledRows(node.query, ((source,),), terms, epoch)
+
+
+def window_terms(node: WindowNode, rows: SampledRows) -> tuple[Expression, ...] | None:
+    """Return the terms over the columns of slices by which windows are grouped."""
+    assert node.slices is not None
+    grouped_by = {key.expression.name for key in node.keys if isinstance(key.expression, Column)}
+    keys = [key for key in node.slices.keys if key.name in grouped_by]
+    return None if rows.terms is None else rewritten(rows.terms, keys)
+
+
+def lived(node: RunningNode, rows: SampledRows) -> SampledRows:
+    """Return the rows of groups that live across epochs; no epoch says which of them are there."""
+    kept = None if rows.terms is None else rewritten(rows.terms, life_keys(node))
+    terms = None if kept is None else rewritten(kept, node.columns)
+    return SampledRows(node.query, (), terms)
+
+
+def life_keys(node: RunningNode) -> tuple[NamedExpression, ...]:
+    """Return the keys of a group that lives across epochs."""
+    return tuple(key for key in node.keys if key.name != node.epoch)
+
+
+def window_end(node: WindowNode) -> Column:
+    """Return the end of a window over what its columns are computed from."""
+    kind = GsqlType.INT if node.unit_ns is None else GsqlType.TIMESTAMP
+    return Column(WINDOW_END, kind, is_nullable=False)
+
+
 def joined(
     node: JoinNode,
     sides: Sequence[Sequence[tuple[TracedSource, Expression]]],
     rows: Sequence[SampledRows],
 ) -> SampledRows:
-    """Return the rows of a join by equal epochs.
+    """Return the rows of a join.
 
     Args:
         node: the join.
         sides: for each side its sources, each with its epoch over the time of packets.
         rows: the rows of each side.
     """
-    is_level = len({clock for side in sides for _, clock in side}) == 1
+    is_level = node.interval is None and len({clock for side in sides for _, clock in side}) == 1
     readings = []
     place = 0
     for number, side in enumerate(sides):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gscope.cli.render.explain import as_text, explain_compiled
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
@@ -35,7 +37,40 @@ def test_the_scheme_its_reason_and_the_columns_are_shown() -> None:
         "    all packets of a row agree in srcIP",
         "    compatible with srcIP",
         "  the rate is at least 0.05",
+        "  with --shedding auto, the rate of LFTA flows follows the load",
+        "    flows is cut at the least rate of each epoch",
+        "    query is cut at the least rate of each epoch",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (
+            "SELECT window_end, srcIP, count(*) FROM IP [RANGE 20 SLIDE 10] GROUP BY srcIP",
+            "the least rate of each window, over all of its slices",
+        ),
+        (
+            "SELECT S.time FROM TCP S JOIN UDP A"
+            " WHERE A.time >= S.time and A.time < S.time + 5 and S.srcIP = A.destIP",
+            "the least rate of all times at which a row may have partners",
+        ),
+        (
+            "SELECT tb, srcIP, running_sum(len) FROM IP GROUP BY time/10 as tb, srcIP"
+            " CLOSING_WHEN count(*) = 0 OR running_sum(len) > 100",
+            "the least rate of each group's life; a group that appears after a rise has no rows"
+            " until a part of CLOSING_WHEN without running aggregates has closed it",
+        ),
+        (
+            "SELECT tb, srcIP, running_sum(len) FROM IP GROUP BY time/10 as tb, srcIP"
+            " CLOSING_WHEN running_sum(len) > 100",
+            "the least rate so far, which never rises: groups may live on after an epoch without"
+            " tuples",
+        ),
+    ],
+)
+def test_how_long_lives_follow_the_load_is_shown(text: str, rule: str) -> None:
+    assert f"    query is cut at {rule}" in _section(text)
 
 
 def test_estimates_and_what_is_not_sampled_are_shown() -> None:

@@ -97,7 +97,7 @@ def test_sums_over_epochs_are_those_of_a_loop(
     for high in [*sorted(cuts), math.inf]:
         released = [each for each in tuples if low <= each[0] < high]
         rows = reduce_epochs(NODE, partial_tuples(released), running.TASKS, counts)
-        state = fold(NODE, rows, state, Epochs(low, high, last), answered.append, counts)
+        state, _ = fold(NODE, rows, state, Epochs(low, high, last), answered.append, counts)
         file = pa.BufferOutputStream()
         pq.write_table(state, file)
         state, low = pq.read_table(pa.BufferReader(file.getvalue())), high

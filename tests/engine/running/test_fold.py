@@ -97,7 +97,7 @@ def test_the_fold_is_the_reference_wherever_it_is_cut(
     for high in [*sorted(set(cuts)), math.inf]:
         released = [t for t in tuples if low <= t["tb"] < high]
         epochs = Epochs(low, high, clock)
-        state = fold(query.node, epoch_rows(query.node, released), state, epochs, tables.append)
+        state, _ = fold(query.node, epoch_rows(query.node, released), state, epochs, tables.append)
         low = high
     assert shown(answers_of(query, tables)) == shown(want)
 
@@ -106,7 +106,7 @@ def test_the_state_survives_a_file(tmp_path: Path) -> None:
     query = CASES[0]
     one = {"ip": 5, "n": 1, "x": 0, "f": None, "s": None, "i": b"a"}
     first: list[pa.Table] = []
-    state = fold(
+    state, _ = fold(
         query.node,
         epoch_rows(query.node, [{"tb": 1, **one}, {"tb": 1, **one, "n": 2}]),
         None,
@@ -117,7 +117,7 @@ def test_the_state_survives_a_file(tmp_path: Path) -> None:
     state = pq.read_table(tmp_path / "state.parquet")
     second: list[pa.Table] = []
     rows = epoch_rows(query.node, [{"tb": 2, **one}])
-    state = fold(query.node, rows, state, Epochs(2, 4), second.append)
+    state, _ = fold(query.node, rows, state, Epochs(2, 4), second.append)
     assert answers_of(query, first) == [(1, 5, 0, 2)]
     assert answers_of(query, second) == [(2, 5, 1, 1), (3, 5, 1, 0)]
     assert state.num_rows == 0

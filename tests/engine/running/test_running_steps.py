@@ -87,7 +87,7 @@ class FoldPlane:
         inside = [row for row in rows if work.low <= epoch_of(work, row) < work.high]
         tables: list[pa.Table] = []
         before = None if work.state is None else self.states[work.state.path]
-        after = fold(
+        after, _ = fold(
             node,
             epoch_rows(node, inside),
             before,

@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from gscope.engine.spark.staging.trimming import hashes
+from gscope.engine.running.row_hashes import hashes
 from gscope.engine.steps.epoch_thresholds import SampleThresholds, joined_ranges
 from gscope.engine.watermarks.trim import ThresholdRange
 from gscope.queries.catalog.evaluate import call
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Column, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_terms
-from gscope.queries.plan.sampling.moving_samples import MovingSample, TrimmedSide
+from gscope.queries.plan.sampling.moving_samples import (
+    MovingSample,
+    TrimmedSide,
+    moving_samples,
+)
 from gscope.queries.plan.sampling.sampled_rows import ThresholdSource
 from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 SECOND_NS = 1_000_000_000
 KEY = HashKey.of_seed(5)
@@ -101,6 +106,72 @@ def test_an_epoch_above_a_shifted_join_has_the_least_of_all_epochs_in_it(seed: i
             assert {CLOCKS["coarse"][1](second) for second in seconds} == {epoch}
             expected = min(of_join[CLOCKS[clock][1](second)] for second in seconds)
             assert at(thresholds.ranges(name), epoch).threshold == expected
+
+
+ROWS = "GROUP BY srcIP"
+LONG = {
+    "window": f"SELECT window_end, srcIP, max(len) FROM TCP [RANGE 7 SLIDE 3] {ROWS}",
+    "hopping": f"SELECT window_end, srcIP, max(len) FROM TCP [RANGE 2 SLIDE 5] {ROWS}",
+    "join": "SELECT S.time as t, A.time as u, S.srcIP as ip FROM TCP S JOIN TCP A"
+    " WHERE A.time >= S.time - 4 and A.time <= S.time + 2 and S.srcIP = A.srcIP",
+    "right": "SELECT S.time, A.time FROM TCP S RIGHT JOIN TCP A"
+    " ON A.time >= S.time - 4 and A.time <= S.time + 2 and S.srcIP = A.srcIP",
+    "never": "SELECT time, srcIP, running_sum(len) FROM TCP GROUP BY time, srcIP"
+    " CLOSING_WHEN running_sum(len) > 9",
+}
+CONCERNED: dict[str, Callable[[int], range]] = {
+    "window": lambda end: range(end - 7, end),
+    "hopping": lambda end: range(end - 2, end),
+    "join": lambda first: range(first - 4, first + 3),
+    "right": lambda second: range(second - 2, second + 5),
+    "never": lambda second: range(90, second + 1),
+}
+"""The seconds that concern a window, by its end, or a row, by the time of its first side."""
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("seed", range(10))
+def test_what_lives_longer_has_the_least_threshold_of_all_times_that_concern_it(
+    seed: int, name: str
+) -> None:
+    thresholds, schedule = of_query(LONG[name], seed)
+    unit = SECOND_NS if name in ("window", "hopping") else 1
+    for second in range(98, 135):
+        if name in ("window", "hopping") and second % {"window": 3, "hopping": 5}[name]:
+            continue
+        concerned = CONCERNED[name](second)
+        first, end = concerned[0] * SECOND_NS, (concerned[-1] + 1) * SECOND_NS
+        inside = [s.from_ns for s in schedule.steps if first < s.from_ns < end]
+        steps = [schedule.at(time_ns) for time_ns in (first, *inside)]
+        found = at(thresholds.ranges("q"), second * unit)
+        assert found.threshold == min(step.threshold for step in steps)
+        assert found.ceiling >= max(schedule.at(second * SECOND_NS - 1).threshold, found.threshold)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_reader_by_the_other_side_has_the_least_of_all_rows_that_it_may_have(seed: int) -> None:
+    reader = "SELECT tb, ip, count(*) FROM q GROUP BY u/5 as tb, ip"
+    thresholds, _ = of_query(LONG["join"], seed, reader)
+    below = thresholds.ranges("q")
+    for epoch in range(20, 27):
+        # The second side is at most 4 s before the first, and at most 2 s behind it.
+        firsts = {u + d for u in range(5 * epoch, 5 * epoch + 5) for d in range(-2, 5)}
+        limits = [at(below, first).threshold for first in firsts]
+        found = at(thresholds.ranges("reader"), epoch)
+        assert (found.threshold, found.ceiling) == (min(limits), max(limits))
+
+
+def of_query(text: str, seed: int, reader: str = "") -> tuple[SampleThresholds, ThresholdSchedule]:
+    """The thresholds of a query, and the random schedule of its stream."""
+    texts = [QueryText(f"DEFINE {{ query_name q; }} {text}", "q")]
+    if reader:
+        texts.append(QueryText(f"DEFINE {{ query_name reader; }} {reader}", "reader"))
+    program = compile_queries(texts, CompileContext(("a",), {}, samples=True)).program
+    (sample,), _ = moving_samples(program)
+    (stream,) = {stream for lfta in program.lftas for stream in lfta.streams}
+    thresholds, schedule = SampleThresholds([sample], KEY), random_schedule(Random(seed))
+    thresholds.on_schedule(stream, schedule)
+    return thresholds, schedule
 
 
 def test_the_thresholds_of_a_query_are_placed_at_times_of_today() -> None:

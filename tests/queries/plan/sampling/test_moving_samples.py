@@ -28,6 +28,11 @@ def samples(text: str, *interfaces: str) -> tuple[tuple[MovingSample, ...], dict
         "SELECT S.time, S.srcIP FROM TCP S LEFT_OUTER_JOIN TCP A"
         " WHERE S.time = A.time + 1 and S.srcIP = A.destIP",
         named(low=GROUPS, high="SELECT tm, srcIP, max(m) FROM low GROUP BY tb/6 as tm, srcIP"),
+        "SELECT window_end, srcIP, count(*) FROM IP [RANGE 20 SLIDE 10] GROUP BY srcIP",
+        "SELECT S.time, S.srcIP FROM TCP S LEFT JOIN TCP A"
+        " ON A.time >= S.time and A.time < S.time + 5 and S.srcIP = A.destIP",
+        f"{GROUPS} CLOSING_WHEN count(*) = 0",
+        f"{GROUPS} CLOSING_WHEN running_count(*) > 5",
     ],
 )
 def test_whole_groups_follow_the_load(text: str) -> None:
@@ -56,7 +61,27 @@ def test_packets_that_are_answered_alone_follow_without_trimming() -> None:
             "the rows of low do not show which packets they are of",
         ),
         ("SELECT time, srcIP, sample_rate FROM IP", "reads sample_rate, and its rows are of no"),
-        (f"{GROUPS} CLOSING_WHEN count(*) > 5", "does not work epoch by epoch"),
+        (
+            f"{GROUPS} CLOSING_WHEN count(*) = 0".replace("as m", "as m, sample_rate"),
+            "reads sample_rate, and its groups live in several epochs",
+        ),
+        (
+            named(
+                low="SELECT tb, srcIP, running_count(*) as n FROM IP GROUP BY time/10 as tb, srcIP"
+                " CLOSING_WHEN count(*) = 0",
+                high="SELECT tm, srcIP, max(n) FROM low GROUP BY tb/6 as tm, srcIP",
+            ),
+            "high reads low, whose groups live longer than an epoch",
+        ),
+        (
+            "SELECT S.time, S.srcIP FROM TCP S FULL JOIN TCP A"
+            " ON A.time >= S.time and A.time < S.time + 5 and S.srcIP = A.destIP",
+            "keeps the rows of both sides that have no partner within an interval",
+        ),
+        (
+            "SELECT window_end, srcIP, count_diff(len) FROM IP [RANGE 20 SLIDE 10] GROUP BY srcIP",
+            "keeps rows for its windows instead of slices",
+        ),
     ],
 )
 def test_others_keep_every_packet(text: str, reason: str) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
-from gscope.queries.plan.explain.running_state_bounds import idle_groups_close
 from gscope.queries.plan.explain.state_bounds import node_state_bound
+from gscope.queries.plan.idle_groups import idle_groups_close
 from gscope.queries.plan.program import Program, RunningNode
 
 HEAD = "SELECT tb, srcIP, running_sum(len) FROM TCP GROUP BY time/60 as tb, srcIP CLOSING_WHEN "

@@ -1,0 +1,40 @@
+"""How the answers of a component follow the load, for explain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gscope.queries.plan.sampling.side_epochs import SAME_EPOCHS, WindowEpochs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gscope.queries.plan.sampling.moving_samples import MovingSample, TrimmedSide
+
+_EPOCH = "the least rate of each epoch"
+_WINDOW = "the least rate of each window, over all of its slices"
+_INTERVAL = "the least rate of all times at which a row may have partners"
+_LIFE = (
+    "the least rate of each group's life; a group that appears after a rise has no rows until a "
+    "part of CLOSING_WHEN without running aggregates has closed it"
+)
+_CUMULATIVE = (
+    "the least rate so far, which never rises: groups may live on after an epoch without tuples"
+)
+
+
+def show_load(samples: Iterable[MovingSample]) -> dict[str, dict[str, str]]:
+    """Return the rule of each query that follows the load, by the names of its LFTAs."""
+    return {
+        ", ".join(sample.lftas): {query: _rule(sides) for query, sides in sample.sides.items()}
+        for sample in samples
+    }
+
+
+def _rule(sides: tuple[TrimmedSide, ...]) -> str:
+    groups = sides[0].groups
+    if any(isinstance(side.reach, WindowEpochs) for side in sides):
+        return _WINDOW
+    if groups is not None:
+        return _CUMULATIVE if groups.is_cumulative else _LIFE
+    return _EPOCH if all(side.reach == SAME_EPOCHS for side in sides) else _INTERVAL
