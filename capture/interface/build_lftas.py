@@ -57,7 +57,8 @@ def compiled_engines(
     )
     queries = tuple(dict.fromkeys(lfta.query for lfta in program.lftas))
     with compiling_noted(queries, on_compile):
-        kernel = load_kernel(program.lftas, None if packet_file is None else packet_file.marks)
+        marks = None if packet_file is None else packet_file.marks
+        kernel = load_kernel(program.lftas, marks, is_quick=True)
         slots = dict(zip(kernel.lftas, kernel.slot_bytes, strict=True))
         ensure_fits(program.lftas, settings, sizes, [slots[lfta.name] for lfta in program.lftas])
         sampling = initial_sampling(program, settings.shedding)
@@ -74,7 +75,7 @@ def compiled_engines(
         )
         # Flushes no LFTA. It loads the flush kernel before the first epoch ends: packets do not
         # wait for a compiler.
-        kernel.flush(-1, np.zeros(1, np.int64), 0)
+        kernel.tiers.functions.flush(-1, np.zeros(1, np.int64), 0)
     prune_kernels()
     return make
 

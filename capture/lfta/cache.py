@@ -37,7 +37,8 @@ from gscope.capture.kernels.jit import (
     sources_digest,
 )
 from gscope.capture.lfta.codegen.generate import generate
-from gscope.capture.lfta.native_kernel import DECODER_SOURCE, load_native
+from gscope.capture.lfta.native_kernel import DECODER_SOURCE, KernelFunctions, KernelSource
+from gscope.capture.lfta.tiers import KernelTiers, kernel_tiers
 from gscope.queries.ownership import ensure_private_folder
 from gscope.queries.streams.process_events import KernelCompiling
 from gscope.queries.user_cache import cache_folder, keep_text
@@ -65,10 +66,7 @@ class CompiledKernel:
     Attributes:
         lftas: names, in the order of their numbers in the kernel, which is not that of the queries.
         path: the file with the source.
-        run: processes packets of a block; see ``kernel_arguments.py``.
-        flush: emits groups of one LFTA; the result is false if room ran out.
-        address: of the machine code of ``run``, for ``call_at``; None if numba compiled it.
-        code: owns the machine code, and must outlive the calls.
+        tiers: its functions, of which ``tiers.functions`` are to be called.
         literals: bytes of the query's STRING literals; kernels have their address.
         slot_bytes: for each LFTA, in that order, the bytes of a slot in each of its tables.
         scratch_words: words of scratch for each packet of a batch.
@@ -76,16 +74,15 @@ class CompiledKernel:
 
     lftas: tuple[str, ...]
     path: Path
-    run: Callable[..., int]
-    flush: Callable[..., int]
-    address: int | None
-    code: object
+    tiers: KernelTiers
     literals: NDArray[np.uint8]
     slot_bytes: tuple[tuple[int, ...], ...]
     scratch_words: int
 
 
-def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> CompiledKernel:
+def load_kernel(
+    lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None, *, is_quick: bool = False
+) -> CompiledKernel:
     """Generate and write the kernel of ``lftas``, and load it or compile it.
 
     The same LFTAs in another order have the same kernel.
@@ -93,6 +90,7 @@ def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -
     Args:
         lftas: the LFTAs.
         marks: for LFTAs that save the packets that pass, by name, the bit that marks these.
+        is_quick: whether a new kernel begins unoptimised (see ``tiers.py``).
 
     Raises:
         UnsupportedError: an LFTA needs something that kernels do not support.
@@ -117,17 +115,14 @@ def load_kernel(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -
 
     if generated.user_functions or checks_bounds():
         module = imported()
-        run, flush, address, code = module.run, module.flush, None, None
+        tiers = KernelTiers(KernelFunctions(module.run, module.flush, None, None))
     else:
         decoder = _write(_name(DECODER_SOURCE), DECODER_SOURCE)
-        run, flush, address, code = load_native(path, imported, decoder)
+        tiers = kernel_tiers(KernelSource(path, imported, decoder), is_quick=is_quick)
     return CompiledKernel(
         tuple(lfta.name for lfta in lftas),
         path,
-        run,
-        flush,
-        address,
-        code,
+        tiers,
         np.frombuffer(generated.literals or b"\0", np.uint8).copy(),
         generated.slot_bytes,
         generated.scratch_words,

@@ -13,6 +13,7 @@ from gscope.capture.kernels.intrinsics import call_at
 from gscope.capture.kernels.jit import kernel, note_compiling
 from gscope.capture.kernels.native.machine_code import (
     LoadedCode,
+    Optimization,
     machine_code,
     processor,
     read_code,
@@ -31,39 +32,62 @@ DECODER_SOURCE = '"""The decoder of all kernels: parts of gscope.capture.lfta.ba
 """The source beside which the decoder's machine code is kept."""
 
 
-class NativeKernel(NamedTuple):
-    """A kernel in memory.
+class KernelFunctions(NamedTuple):
+    """The functions of a kernel in memory.
 
     Attributes:
-        run: see ``CompiledKernel``.
-        flush: see ``CompiledKernel``.
-        address: the address of the code of ``run``.
-        code: the code, which must outlive the calls.
+        run: processes packets of a block; see ``kernel_arguments.py``.
+        flush: emits groups of one LFTA; the result is false if room ran out.
+        address: the address of the machine code of ``run``, for ``call_at``; None if numba
+            compiled it.
+        code: owns the machine code, and must outlive the calls.
     """
 
     run: Callable[..., int]
     flush: Callable[..., int]
-    address: int
-    code: LoadedCode
+    address: int | None
+    code: object
 
 
-def load_native(path: Path, imported: Callable[[], ModuleType], decoder: Path) -> NativeKernel:
-    """Load the machine code of a generated source, or compile it and keep it beside the source.
+class KernelSource(NamedTuple):
+    """A generated source and its decoder, of which machine code is made.
 
-    Args:
-        path: the source.
+    Attributes:
+        path: the file of the source.
         imported: returns the source as a module; called only if it must be compiled.
         decoder: where to keep the code of the decoder: the file of ``DECODER_SOURCE``.
+    """
+
+    path: Path
+    imported: Callable[[], ModuleType]
+    decoder: Path
+
+    def is_compiled(self, optimization: Optimization) -> bool:
+        """Return whether the cache has usable machine code of it."""
+        return all(
+            _read(code_file(path, optimization)) is not None for path in (self.path, self.decoder)
+        )
+
+
+def load_native(
+    source: KernelSource, optimization: Optimization = Optimization.FULL
+) -> KernelFunctions:
+    """Load the machine code of a generated source, or compile it and keep it beside the source.
 
     Raises:
         KernelSyntaxError: the source contains what the compiler does not support.
     """
-    loaded = LoadedCode(
-        _code(decoder, _decoder_assembly, Path(batch_decoder.__file__)),
-        _code(path, lambda: _kernel_assembly(imported()), path),
-    )
+    decoder = (source.decoder, _decoder_assembly, Path(batch_decoder.__file__))
+    kernel_code = (source.path, lambda: _kernel_assembly(source.imported()), source.path)
+    loaded = LoadedCode(*(_code(*each, optimization) for each in (decoder, kernel_code)))
     run, flush = loaded.address(RUN), loaded.address(FLUSH)
-    return NativeKernel(partial(_call, run), partial(_call, flush), run, loaded)
+    return KernelFunctions(partial(_call, run), partial(_call, flush), run, loaded)
+
+
+def code_file(source: Path, optimization: Optimization) -> Path:
+    """Return the file of the machine code of a source, for this processor."""
+    level = "" if optimization is Optimization.FULL else ".quick"
+    return source.with_name(f"{source.stem}.{processor()}{level}.o")
 
 
 @kernel
@@ -86,13 +110,15 @@ def _kernel_assembly(module: ModuleType) -> str:
     return kernel_assembly(module)
 
 
-def _code(path: Path, assembly: Callable[[], str], reported: Path) -> bytes:
+def _code(
+    path: Path, assembly: Callable[[], str], reported: Path, optimization: Optimization
+) -> bytes:
     """Return the machine code kept beside a source; compile ``reported`` if there is none."""
-    file = path.with_name(f"{path.stem}.{processor()}.o")
+    file = code_file(path, optimization)
     code = _read(file)
     if code is None:
         note_compiling(reported)
-        code = machine_code(assembly())
+        code = machine_code(assembly(), optimization)
         with suppress(OSError):
             _keep(file, f"{path.stem}.", code)
     return code

@@ -212,7 +212,9 @@ class LftaRuntime:
             span = PacketRange(
                 first=start, stop=block.count, until_ns=until_ns, bound_ns=self.bound_ns
             )
-            full = self._kernel.run(*run_arguments(arrays, span, self._memory, self._state))
+            full = self._kernel.tiers.functions.run(
+                *run_arguments(arrays, span, self._memory, self._state)
+            )
             if full < 0:
                 break
             start = self.make_room(full)
@@ -220,6 +222,7 @@ class LftaRuntime:
             for running in self._lftas.values() if self._marked.needs_rows else ():
                 running.hand_over()
             self._marked.save(block, first, self._position)
+        self._kernel.tiers.count(self._position - first)
         return self._position
 
     @property
@@ -228,12 +231,16 @@ class LftaRuntime:
         return self._marked is not None
 
     def kernel_entry(self) -> KernelEntry | None:
-        """Return the compiled ``run``; None if only Python can call it.
+        """Return the compiled ``run`` as it is now; None if only Python can call it.
 
-        Its caller calls ``make_room`` when ``run`` returns the number of an LFTA.
+        Its caller calls ``make_room`` when ``run`` returns the number of an LFTA, and ``count``.
         """
-        address = self._kernel.address
+        address = self._kernel.tiers.functions.address
         return None if address is None else KernelEntry(address, self._memory, self._state)
+
+    def count(self, packets: int) -> None:
+        """Count packets that a caller of ``kernel_entry`` has processed."""
+        self._kernel.tiers.count(packets)
 
     def make_room(self, full: int) -> int:
         """Emit the rows of the LFTA that ``run`` returned; return the packet to continue at."""
@@ -276,7 +283,7 @@ class LftaRuntime:
         # An empty table, or one without groups that old, need not be searched.
         if state[LftaState.LIVE] == 0 or state[LftaState.OLDEST] > last:
             return
-        while not self._kernel.flush(number, state, last):
+        while not self._kernel.tiers.functions.flush(number, state, last):
             running.hand_over()
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gscope.capture.lfta.kernel_arguments import BlockArrays, KernelEntry, block_arrays
+from gscope.capture.lfta.kernel_arguments import BlockArrays, block_arrays
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.replay.bulk_kernel import PacketTimes, ReadPosition, pump_blocks
 from gscope.capture.sources.files.file import FileSource
@@ -49,12 +49,11 @@ class Pumped(NamedTuple):
 
 
 class Pump:
-    """A loop that takes blocks of ``source`` through ``lftas``, the kernel of ``engine``."""
+    """A loop that takes blocks of ``source`` through the native kernel of ``engine``."""
 
-    def __init__(self, source: FileSource, engine: LftaRuntime, lftas: KernelEntry) -> None:
+    def __init__(self, source: FileSource, engine: LftaRuntime) -> None:
         self._source = source
         self._engine = engine
-        self._lftas = lftas
         self._clock = np.zeros(2, np.int64)
 
     @classmethod
@@ -66,8 +65,9 @@ class Pump:
         """
         if not isinstance(source, FileSource) or not isinstance(engine, LftaRuntime):
             return None
-        lftas = None if engine.marks_packets else engine.kernel_entry()
-        return None if lftas is None else cls(source, engine, lftas)
+        if engine.marks_packets or engine.kernel_entry() is None:
+            return None
+        return cls(source, engine)
 
     def run(self, latest_ns: int, skew_ns: int, until_ns: int) -> Pumped | None:
         """Process blocks while their packets are all before ``until_ns`` and none is late.
@@ -84,8 +84,10 @@ class Pump:
         if raw is None:
             return None
         block, engine = raw.block, self._engine
+        lftas = engine.kernel_entry()
+        assert lftas is not None
         result = pump_blocks(
-            self._lftas,
+            lftas,
             max(PASS_BYTES // raw.limit, 1),
             ReadPosition(descriptor=raw.descriptor, filled=raw.carried, limit=raw.limit),
             raw.layout,
@@ -99,6 +101,7 @@ class Pump:
             self._clock,
         )
         done = result.passed
+        engine.count(done.packets)
         self._source.end_pass(block, done)
         position = 0 if result.full < 0 else engine.make_room(result.full)
         return Pumped(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import llvmlite
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
 binding: Any = _untyped_binding
 
 _DIGEST_BYTES = 32
-_OPTIMIZATION = 3
+
+
+class Optimization(IntEnum):
+    """How much LLVM optimises. The code computes the same at each level."""
+
+    NONE = 0
+    """Compiled in a twentieth of the time, for a start without delay."""
+    FULL = 3
 
 
 class LoadedCode:
@@ -27,9 +35,10 @@ class LoadedCode:
 
     def __init__(self, *codes: bytes) -> None:
         empty = binding.parse_assembly("")
-        empty.triple = _machine().triple
+        empty.triple = _machine(Optimization.FULL).triple
         # It takes the target machine over, and so gets one of its own.
-        self._engine = binding.create_mcjit_compiler(empty, _machine.__wrapped__())
+        machine = _machine.__wrapped__(Optimization.FULL)
+        self._engine = binding.create_mcjit_compiler(empty, machine)
         for code in codes:
             self._engine.add_object_file(binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
@@ -46,17 +55,18 @@ class LoadedCode:
         return address
 
 
-def machine_code(assembly: str) -> bytes:
+def machine_code(assembly: str, optimization: Optimization = Optimization.FULL) -> bytes:
     """Compile a module of LLVM assembly for this processor; return an object file."""
-    machine = _machine()
+    machine = _machine(optimization)
     module = binding.parse_assembly(assembly)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
-    tuning = binding.create_pipeline_tuning_options(speed_level=_OPTIMIZATION)
-    tuning.loop_vectorization = True
-    tuning.slp_vectorization = False
-    passes = binding.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(module, passes)
+    if optimization is not Optimization.NONE:
+        tuning = binding.create_pipeline_tuning_options(speed_level=optimization.value)
+        tuning.loop_vectorization = True
+        tuning.slp_vectorization = False
+        passes = binding.create_pass_builder(machine, tuning)
+        passes.getModulePassManager().run(module, passes)
     return bytes(machine.emit_object(module))
 
 
@@ -64,7 +74,12 @@ def machine_code(assembly: str) -> bytes:
 def processor() -> str:
     """Return a word for what machine code depends on besides its source."""
     features = binding.get_host_cpu_features().flatten()
-    parts = (llvmlite.__version__, binding.get_host_cpu_name(), features, _machine().triple)
+    parts = (
+        llvmlite.__version__,
+        binding.get_host_cpu_name(),
+        features,
+        _machine(Optimization.FULL).triple,
+    )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -81,13 +96,13 @@ def read_code(path: Path) -> bytes | None:
 
 
 @functools.cache
-def _machine() -> Any:
+def _machine(optimization: Optimization) -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding.Target.from_default_triple().create_target_machine(
         cpu=binding.get_host_cpu_name(),
         features=binding.get_host_cpu_features().flatten(),
-        opt=_OPTIMIZATION,
+        opt=optimization.value,
         codemodel="jitdefault",
         jit=True,
     )

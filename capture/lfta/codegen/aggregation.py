@@ -194,9 +194,9 @@ def _finish(way: _Pass, table: GroupTable, mark: int | None) -> None:
     for n, word in enumerate(words):
         before = "0" if n == 0 else "h"
         scope.emit(
-            f"h = ({before} ^ lshr({word}, 32) ^ {word}) * {_MULTIPLIERS[n % len(_MULTIPLIERS)]}"
+            f"h = wrap_mul({before} ^ lshr({word}, 32) ^ {word}, {_MULTIPLIERS[n % len(_MULTIPLIERS)]})"
         )
-    scope.emit("h = (h ^ lshr(h, 29)) * -49064778989728563")
+    scope.emit("h = wrap_mul(h ^ lshr(h, 29), -49064778989728563)")
     scope.emit(f"bucket = table_{table.name} + lshr(h, shift) * {2 * table.slot_bytes}")
     for line in range(table.prefetches):
         scope.emit(f"prefetch(bucket + {64 * line})")

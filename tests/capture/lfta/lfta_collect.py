@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.kernels.native.machine_code import Optimization
+from gscope.capture.lfta import cache
 from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.interpreter import LftaInterpreter
+from gscope.capture.lfta.native_kernel import DECODER_SOURCE, KernelSource, load_native
 from gscope.capture.lfta.runtime import LftaEngine, LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
+from gscope.capture.lfta.tiers import KernelTiers
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 
 if TYPE_CHECKING:
@@ -57,6 +61,30 @@ def compiled(settings: LftaSettings | None = None) -> Make:
     def make(lftas: Sequence[Lfta], emit: Collector) -> LftaEngine:
         kernel = load_kernel(lftas)
         return LftaRuntime(lftas, "main", settings or LftaSettings(), kernel, emit)
+
+    return make
+
+
+def replaced(settings: LftaSettings | None = None) -> Make:
+    """Both tiers of a kernel, one replacing the other after every call."""
+
+    def make(lftas: Sequence[Lfta], emit: Collector) -> LftaEngine:
+        kernel = load_kernel(lftas)
+        source = KernelSource(
+            kernel.path,
+            lambda: cache._import(cache._name(kernel.path.read_text()), kernel.path),
+            cache._write(cache._name(DECODER_SOURCE), DECODER_SOURCE),
+        )
+        both = [load_native(source, optimization) for optimization in Optimization]
+        tiers = KernelTiers(both[0])
+
+        class Swapped(LftaRuntime):
+            def process(self, *arguments: Any) -> int:
+                tiers.functions = both[both[0] is tiers.functions]
+                return super().process(*arguments)
+
+        kernel = replace(kernel, tiers=tiers)
+        return Swapped(lftas, "main", settings or LftaSettings(), kernel, emit)
 
     return make
 

@@ -57,7 +57,7 @@ def test_a_kernel_is_compiled_once(compilations: list[str]) -> None:
     (file,) = files()
     assert file.name == f"{kernel.path.stem}.{machine_code.processor()}.o"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert load_kernel([flow("kept")]).address is not None
+    assert load_kernel([flow("kept")]).tiers.functions.address is not None
     assert len(compilations) == 1
     assert jit.has_compiled()
 
@@ -101,7 +101,7 @@ def test_a_cache_that_cannot_be_written_only_costs_time(
 
     monkeypatch.setattr(native_kernel, "_keep", full)
     for _ in range(2):
-        assert load_kernel([flow("kept")]).address is not None
+        assert load_kernel([flow("kept")]).tiers.functions.address is not None
     assert len(compilations) == 2
     assert not files()
 
@@ -135,7 +135,7 @@ def test_a_kernel_in_the_cache_is_loaded_without_the_compiler() -> None:
 import sys
 from tests.capture.lfta.lfta_builders import flow
 from gscope.capture.lfta.cache import load_kernel
-assert load_kernel([flow()]).address
+assert load_kernel([flow()]).tiers.functions.address
 print([name for name in sys.modules if name.startswith("gscope.capture.kernels.native.")])
 """
     load_kernel([flow()])
