@@ -19,12 +19,16 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib.util
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.sampling.plots import Panel, plot_panels
+from benchmarks.trace import OUT
 from gscope.engine.running.vectors import compute, dtype_of, never_null
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -37,6 +41,8 @@ from gscope.queries.plan.sampling.scaling import with_rate
 from gscope.queries.plan.trees import map_expression, nodes_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from gscope.queries.expressions.expressions import Expression
@@ -303,6 +309,25 @@ def _true(
     return truths, variances
 
 
+def plot(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Plot the share of intervals that contain the full answer, by rate."""
+    curves: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(dict)
+    for row in rows:
+        kind, _, tail = str(row["population"]).partition(", ")
+        # The number of flows does not depend on their sizes.
+        if row["estimate"] == "flows" and tail != "even":
+            continue
+        name = f"{row['estimate']}, {tail}" if tail else str(row["estimate"])
+        curves[kind].setdefault(name, []).append((float(row["rate"]), float(row["coverage"])))
+    label = "share of intervals that contain the full answer"
+    lines = {"nominal: 95%": 0.95}
+    panels = [
+        Panel(f"95% intervals: samples of {kind}", label, each, lines=lines, least=0.35)
+        for kind, each in curves.items()
+    ]
+    plot_panels(panels, path, has_log_rates=True)
+
+
 def main() -> None:
     """Simulate all populations and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -318,6 +343,9 @@ def main() -> None:
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+    if importlib.util.find_spec("matplotlib") is not None:
+        OUT.mkdir(exist_ok=True)
+        plot(rows, OUT / "coverage.png")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ lets the kernel stamp each packet once), and a replay of its file gives the full
 A second query, which is not sampled, counts packets of each 10 ms: where it counts fewer than the
 replay does, the kernel dropped packets. Rows are compared as they are. The rows of an epoch are the
 sample of one threshold if no missing group has a hash below one that is there. Writes
-``benchmarks/sampling/overload.csv``, one row for each second, and ``overload.png`` if matplotlib is
-installed.
+``benchmarks/sampling/overload.csv``, one row for each second, and ``benchmarks/out/overload.png``
+if matplotlib is installed.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from benchmarks.live_network import DEVICE, SENDER, enter_own_network
 from benchmarks.records import write_records
 from benchmarks.sampling.lost_groups import Second, Verdict, compared
 from benchmarks.sampling.slow_daemon import Look, daemon_of, limited, wait_until, watched
+from benchmarks.trace import OUT
 from gscope.capture.settings import CaptureSettings
 from gscope.queries.run_folder.layout import CAPTURE_SETTINGS_FILE
 
@@ -198,24 +199,29 @@ def plot(rows: Sequence[Second], path: Path) -> None:
     """Plot packets, drops, rates and exact groups over the time."""
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import FuncFormatter, PercentFormatter
     except ImportError:
         return
     modes = list(dict.fromkeys(row.mode for row in rows))
-    figure = Figure(figsize=(6 * len(modes), 6))
-    axes = figure.subplots(2, len(modes), squeeze=False, sharex=True)
+    figure = Figure(figsize=(6.4 * len(modes), 6.4))
+    axes = figure.subplots(2, len(modes), squeeze=False, sharex=True, sharey="row")
     for number, mode in enumerate(modes):
         shown = [row for row in rows if row.mode == mode]
         at = [row.second for row in shown]
         upper, lower = axes[0][number], axes[1][number]
-        upper.plot(at, [row.packets for row in shown], label="packets/s")
-        upper.plot(at, [row.dropped for row in shown], label="dropped/s")
+        upper.plot(at, [row.packets for row in shown], label="packets that arrive")
+        upper.plot(at, [row.dropped for row in shown], label="packets that the kernel drops")
         upper.set_title(f"--shedding {mode}")
-        for part, label in (("exact", "exact groups"), ("wrong", "wrong groups")):
+        upper.set_ylabel("packets in a second")
+        upper.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+        for part, label in (("exact", "groups with exact values"), ("wrong", "wrong groups")):
             lower.plot(at, [getattr(row, part) / max(1, row.groups) for row in shown], label=label)
-        lower.plot(at, [row.rate for row in shown], "--", label="rate")
-        lower.set_xlabel("seconds after the onset")
+        lower.plot(at, [row.rate for row in shown], "--", label="sampling rate")
+        lower.set_ylabel("share of the groups of a second")
+        lower.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        lower.set_xlabel("seconds after the onset of the overload")
         for axis in (upper, lower):
-            axis.legend(fontsize=8)
+            axis.legend(fontsize=8, loc="best")
             axis.grid(visible=True, alpha=0.3)
     figure.tight_layout()
     figure.savefig(path, dpi=130)
@@ -245,7 +251,8 @@ def _main() -> None:
                 shutil.copytree(name, given.keep / mode, dirs_exist_ok=True)
     print(f"load of the machine {os.getloadavg()[0]:.1f}")
     write_records(rows, CSV)
-    plot(rows, CSV.with_suffix(".png"))
+    OUT.mkdir(exist_ok=True)
+    plot(rows, OUT / "overload.png")
 
 
 if __name__ == "__main__":
