@@ -44,7 +44,10 @@ def daemon_of(run_dir: Path) -> int:
 
 @contextmanager
 def limited(process: int, share: float) -> Iterator[None]:
-    """Let all threads of a process have together a share of one core (control groups 1 or 2)."""
+    """Let all threads of a process have together a share of one core (control groups 1 or 2).
+
+    They have precedence up to this share, whatever else runs on the machine.
+    """
     is_unified = (_GROUPS / "cgroup.controllers").exists()
     folder = (_GROUPS if is_unified else _GROUPS / "cpu") / f"gscope-overload-{process}"
     if is_unified:
@@ -54,9 +57,11 @@ def limited(process: int, share: float) -> Iterator[None]:
         quota_us = int(share * _PERIOD_US)
         if is_unified:
             (folder / "cpu.max").write_text(f"{quota_us} {_PERIOD_US}")
+            (folder / "cpu.weight").write_text("10000")
         else:
             (folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
             (folder / "cpu.cfs_quota_us").write_text(str(quota_us))
+            (folder / "cpu.shares").write_text("262144")
         (folder / "cgroup.procs").write_text(str(process))
         yield
     finally:
