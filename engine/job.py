@@ -48,12 +48,15 @@ if TYPE_CHECKING:
     from gscope.engine.log_client.inbox import Inbox
     from gscope.engine.monitoring.observer import JobObserver
     from gscope.engine.monitoring.step_progress import StepWatch
+    from gscope.engine.spark.cluster.executors import ExecutorWatch
+    from gscope.engine.spark.cluster.settings import ClusterSettings
     from gscope.engine.spark.evaluation import Evaluator
     from gscope.engine.spark.jvm.session import SessionSettings
     from gscope.engine.steps.disk_budget import JobDiskBudget
     from gscope.engine.steps.epoch_thresholds import SampleThresholds
     from gscope.engine.steps.steps import Step, Steps
     from gscope.engine.storage.commits import Commit, CommitLog
+    from gscope.engine.transfer.run_files import RunFiles
     from gscope.queries.plan.program import Program
 
 
@@ -79,6 +82,8 @@ class Job:
         self._commits: CommitLog
         self._disk_budget: JobDiskBudget
         self._watch: StepWatch
+        self._files: RunFiles | None = None
+        self._executors: ExecutorWatch | None = None
 
     def on_daemon(self) -> None:
         """Note that a daemon listens: the first one, or one that takes over. For any thread."""
@@ -118,20 +123,22 @@ class Job:
             session = start_session(jvm, chosen)
             try:
                 if chosen.cluster is not None:
-                    from gscope.engine.spark.cluster.executors import prepare_executors
-
-                    prepare_executors(session, chosen.cluster)
+                    self._prepare_cluster(session, chosen.cluster)
                 self._phase("session")
                 # Another process if the first could not use its class-data archive.
                 self._events.send(JavaStarted(jvm.pid))
                 self._java_pid = jvm.pid
                 self._events.send(SparkReady(self._phases["session"]))
-                with JvmWatchdog(jvm, session, self._events, self._watch, self._termination.leave):
+                leave = self._termination.leave
+                executors = self._executors
+                with JvmWatchdog(jvm, session, self._events, self._watch, leave, executors):
                     self._connect.wait()
                     self._phase("connected")
                     steps = self._answer(session)
             finally:
                 stop_session(session, jvm)
+                if self._files is not None:
+                    self._files.stop()
         self._phase("finished")
         if not settings.has_managers:
             build_later(settings)
@@ -158,6 +165,22 @@ class Job:
             master=master.text if master.text != "local" else None,
             extra={} if cluster is not None else settings.spark_conf,
             cluster=cluster,
+        )
+
+    def _prepare_cluster(self, session: SparkSession, cluster: ClusterSettings) -> None:
+        """Wait for executors, check them, and let them reach the files of the run."""
+        from gscope.engine.spark.cluster.executors import ExecutorWatch, prepare_executors
+        from gscope.engine.transfer.run_files import prepare_files
+
+        prepare_executors(session, cluster)
+        self._executors = ExecutorWatch(session)
+        self._files = prepare_files(
+            session,
+            self._run_dir,
+            self._run_dir / JOB_FOLDER,
+            cluster.chosen_driver_host(),
+            self._settings.file_port,
+            JobSecrets.read(self._run_dir).tls,
         )
 
     def _load(self) -> None:

@@ -42,6 +42,8 @@ class JobSettings:
         executor_python: the interpreter of Python workers on the hosts of a cluster; None for the
             default of the master.
         spark_conf: further configuration of Spark, by name.
+        file_port: the port at which executors that do not share the run's folder fetch its files; 0
+            for a free one.
     """
 
     cores: int | None = None
@@ -57,6 +59,7 @@ class JobSettings:
     driver_host: str | None = None
     executor_python: str | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    file_port: int = 0
 
     @property
     def expects_much(self) -> bool:
@@ -93,9 +96,19 @@ class JobSecrets:
 
     Attributes:
         spark: the secret that the job shares with a cluster; "" if it needs none.
+        certificate: the certificate chain with which the job serves files to executors, in PEM; ""
+            without TLS.
+        key: its key.
     """
 
     spark: str = field(default="", repr=False)
+    certificate: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+
+    @property
+    def tls(self) -> tuple[str, str] | None:
+        """The certificate chain and its key; None without TLS."""
+        return (self.certificate, self.key) if self.certificate else None
 
     def write(self, run_dir: Path, uid: int, gid: int) -> None:
         """Write the secrets to ``run_dir``, for that user alone.

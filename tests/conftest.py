@@ -34,6 +34,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--kill-rounds", type=int, default=4, help="how often faults/test_kills.py kills"
     )
+    parser.addoption(
+        "--executor-kills",
+        type=int,
+        default=1,
+        help="how often engine/spark/cluster/test_executors_apart.py kills executors, and workers",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -81,6 +87,12 @@ def pytest_enter_pdb() -> None:
 def kill_rounds(request: pytest.FixtureRequest) -> int:
     """How often processes of a live run are killed."""
     return int(request.config.getoption("--kill-rounds"))
+
+
+@pytest.fixture
+def executor_kills(request: pytest.FixtureRequest) -> int:
+    """How often executors of a cluster are killed, and how often workers."""
+    return int(request.config.getoption("--executor-kills"))
 
 
 @pytest.hookimpl(trylast=True)

@@ -45,6 +45,7 @@ _WITHOUT = (
     "spark.secret_file",
     "spark.driver_host",
     "spark.python",
+    "spark.file_port",
     "spark.conf",
     "limits.table_slots",
     "limits.output_rows",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.capture.log.remote.address import MAX_PORT
 from gscope.cli.config.setting import FILE, Kind, Setting
 from gscope.engine.settings import JobSecrets, JobSettings
 from gscope.engine.spark.cluster.master import Master, MasterKind
@@ -65,19 +66,23 @@ def show_conf(conf: Mapping[str, str]) -> str:
 
 
 def job_secrets(config: Config) -> JobSecrets | None:
-    """Return the secrets that the job of a run needs; None if it needs none.
+    """Return the secrets that the job of a run on a cluster needs; None without a cluster.
 
     Raises:
         UsageError: the cluster needs a secret that is not there, cannot be read, or is too short;
-            or a setting of a cluster is given without one.
+            a certificate cannot be used; or a setting of a cluster is given without one.
     """
     master = Master.parse(config.spark_master)
     if master.is_local:
         _ensure_nothing_of_clusters(config)
         return None
+    return JobSecrets(_spark_secret(config, master), *_certificate_and_key(config))
+
+
+def _spark_secret(config: Config, master: Master) -> str:
     if config.spark_secret_file is None:
         if master.kind not in _NEEDS_SECRET:
-            return None
+            return ""
         message = (
             f"the master {master} needs a secret, which it and its workers share with gscope as"
             " spark.authenticate.secret: name its file with spark.secret_file"
@@ -94,7 +99,23 @@ def job_secrets(config: Config) -> JobSecrets | None:
             f" {MIN_SECRET_LETTERS} letters and digits; {_MAKE_ONE}"
         )
         raise UsageError(message)
-    return JobSecrets(secret)
+    return secret
+
+
+def _certificate_and_key(config: Config) -> tuple[str, str]:
+    """Return what the job serves files to executors with; ("", "") without TLS."""
+    certificate, key = config.tls_certificate, config.tls_key
+    if certificate is None or key is None:
+        if certificate is not key:
+            missing = "--tls-key" if key is None else "--tls-certificate"
+            message = f"TLS needs a certificate and its key; {missing} is missing"
+            raise UsageError(message)
+        return "", ""
+    from gscope.capture.log.remote.credentials import read_secret, server_context
+
+    server_context(certificate, key)
+    texts = certificate.read_bytes(), read_secret(key, "key")
+    return texts[0].decode("latin-1"), texts[1].decode("latin-1")
 
 
 def _ensure_nothing_of_clusters(config: Config) -> None:
@@ -102,6 +123,7 @@ def _ensure_nothing_of_clusters(config: Config) -> None:
         (config.spark_secret_file, "spark.secret_file (--spark-secret-file)"),
         (config.spark_driver_host, "spark.driver_host (--spark-driver-host)"),
         (config.spark_python, "spark.python (--spark-python)"),
+        (config.spark_file_port, "spark.file_port (--spark-file-port)"),
     ):
         if value is not None:
             message = (
@@ -118,6 +140,14 @@ def _parse_host(text: str) -> str:
     return host
 
 
+def _parse_port(text: str) -> int:
+    port = text.strip()
+    if not (port.isascii() and port.isdecimal() and 0 < int(port) <= MAX_PORT):
+        message = f"invalid port {text!r}: expected a number from 1 to {MAX_PORT}"
+        raise ValueError(message)
+    return int(port)
+
+
 def _parse_path(text: str) -> str:
     if not text.strip() or "\0" in text:
         message = f"invalid path {text!r}: expected the path of an interpreter"
@@ -128,6 +158,7 @@ def _parse_path(text: str) -> str:
 MASTER = Kind("MASTER", parse_master, str)
 HOST = Kind("HOST", _parse_host, str)
 INTERPRETER = Kind("PATH", _parse_path, str)
+PORT = Kind("PORT", _parse_port, str)
 CONF = Kind("NAME=VALUE", parse_conf, show_conf, is_repeated=True)
 _ENGINE = JobSettings()
 
@@ -165,6 +196,14 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         "Python interpreter on the hosts of a cluster, which needs the same versions of Python and"
         " gscope as here. Default: that of the environment in spark.archives, else the path of this"
         " one; on Kubernetes python3",
+    ),
+    Setting(
+        "spark.file_port",
+        "spark_file_port",
+        PORT,
+        None,
+        "port at which executors that do not share the run's folder fetch and return files, over TLS"
+        " with --tls-certificate and --tls-key. Default: a free one",
     ),
     Setting(
         "spark.conf",

@@ -74,6 +74,7 @@ class Config:
     spark_secret_file: Path | None
     spark_driver_host: str | None
     spark_python: str | None
+    spark_file_port: int | None
     spark_conf: Mapping[str, str]
     table_slots: int
     output_rows: int

@@ -272,7 +272,8 @@ SETTINGS: tuple[Setting, ...] = (
         "tls_certificate",
         FILE,
         None,
-        "file with the certificate chain for --listen, in PEM. Default: none",
+        "file with the certificate chain for --listen, and for executors that fetch files of the run"
+        " from here, in PEM. Default: none",
     ),
     Setting(
         "tls.key",

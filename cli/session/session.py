@@ -261,6 +261,7 @@ class Session:
             driver_host=config.spark_driver_host,
             executor_python=config.spark_python,
             spark_conf=dict(config.spark_conf),
+            file_port=config.spark_file_port or 0,
         )
 
     def _paged_output(self, observer: RunObserver) -> AbstractContextManager[PagedOutput | None]:

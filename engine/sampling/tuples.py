@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.sampling.values import SampleRows
 from gscope.engine.sinks.row_order import in_order as rows_in_order
+from gscope.engine.transfer.access import read_parquet
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.expressions.expressions import Column, walk
 from gscope.queries.expressions.types import GsqlType
@@ -104,7 +104,7 @@ def _read(node: SampleNode, segment: Segment) -> pa.Table:
     """Return the rows of a segment whose windows are read, texts decoded."""
     columns = read_columns(node)
     names = [column.name for column in columns]
-    stored = pq.read_table(segment.path, columns=names, use_threads=False, partitioning=None)
+    stored = read_parquet(segment.path, names)
     table = pa.table({c.name: _as_read(stored[c.name], c.type) for c in columns})
     return _within(node, table, segment)
 

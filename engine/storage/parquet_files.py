@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from gscope.engine.transfer.access import FilePlace
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent
 from gscope.queries.streams.portions import row_groups
@@ -83,6 +84,7 @@ class FileWriter:
 
     def __init__(self, folder: Path, name: str, temporal: Sequence[str] = ()) -> None:
         self._path = folder / name
+        self._place: FilePlace | None = None
         self._temporal = tuple(temporal)
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
@@ -91,8 +93,9 @@ class FileWriter:
     def write(self, table: pa.Table) -> None:
         """Append rows."""
         if self._writer is None:
+            self._place = FilePlace(self._path)
             self._writer = pq.ParquetWriter(
-                self._path,
+                self._place.local,
                 table.schema,
                 compression="none",
                 use_dictionary=False,
@@ -111,10 +114,11 @@ class FileWriter:
 
         None if nothing was written, not even a table without rows.
         """
-        if self._writer is None:
+        if self._writer is None or self._place is None:
             return None
         self._writer.close()
-        size = self._path.stat().st_size
+        size = self._place.local.stat().st_size
+        self._place.finish()
         return WrittenFile(self._path.name, self._rows, size, tuple(self._extents.values()))
 
 
@@ -137,7 +141,7 @@ def accept(folder: Path, files: Iterable[WrittenFile]) -> None:
     """
     names = set()
     for file in files:
-        _compare(folder, file)
+        compare(folder, file)
         names.add(file.name)
     for path in folder.iterdir():
         if path.name not in names:
@@ -152,7 +156,17 @@ def files_in(folder: Path, pattern: str, temporal: Sequence[str]) -> list[Writte
     ]
 
 
-def _compare(folder: Path, file: WrittenFile) -> None:
+def part_name(number: int, attempt: str) -> str:
+    """Return the name of the file of an attempt; names sort by ``number``."""
+    return f"part-{number:05d}-{attempt}.parquet"
+
+
+def compare(folder: Path, file: WrittenFile) -> None:
+    """Check that ``folder`` holds a file as reported.
+
+    Raises:
+        EngineError: it is missing or differs from its report; one sentence.
+    """
     path = folder / file.name
     columns = [extent.column for extent in file.extents]
     try:

@@ -27,6 +27,7 @@ from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
+from gscope.engine.transfer.run_files import RunFiles, prepare_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,6 +81,7 @@ class SparkCluster:
     url: str = ""
     has_secret: bool = True
     workers: list[SparkWorker] = field(default_factory=list)
+    _started: int = 0
     _master: subprocess.Popen[bytes] | None = None
 
     @property
@@ -110,11 +112,10 @@ class SparkCluster:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        # Executors have process groups of their own where a namespace was made for them.
-        for worker in self.workers:
-            for pid in _children_of(worker.folder):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        # Executors have process groups of their own, and those of a killed worker may be there.
+        for pid in _children_of(self.folder):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def add_workers(self, count: int, **settings: Any) -> None:
         """Start several workers at the same time, and wait until they are registered."""
@@ -143,7 +144,8 @@ class SparkCluster:
             hidden: folders that are empty for it and its executors.
             uid: the user and group that it runs as; None for this user.
         """
-        folder = self.folder / f"worker-{len(self.workers)}"
+        self._started += 1
+        folder = self.folder / f"worker-{self._started}"
         folder.mkdir()
         (folder / "tmp").mkdir()
         arguments = ["org.apache.spark.deploy.worker.Worker", self.url, "--host", "127.0.0.1"]
@@ -246,16 +248,49 @@ def _command(pid: int) -> str:
 class ClusterSession:
     """A session whose tasks run on a cluster."""
 
-    cluster: SparkCluster
     session: SparkSession
     jvm: JvmProcess
+    files: RunFiles
+    hidden: tuple[Path, ...] = ()
+    cluster: SparkCluster = field(default_factory=lambda: SparkCluster(Path()))
 
     @classmethod
     @contextmanager
-    def open(cls, cluster: SparkCluster, folder: Path, **settings: Any) -> Iterator[ClusterSession]:
-        """Open a session as the HFTA job does, and end it."""
-        master = Master.parse(cluster.url)
+    def open(
+        cls,
+        cluster: SparkCluster,
+        folder: Path,
+        runs: Path,
+        tls: tuple[str, str] | None = None,
+        **settings: Any,
+    ) -> Iterator[ClusterSession]:
+        """Open a session as the HFTA job does, and end it.
+
+        Args:
+            cluster: the cluster.
+            folder: holds the files of Java.
+            runs: holds the folders of runs.
+            tls: certificate and key with which files are served.
+            settings: of ``ClusterSettings``.
+        """
         secret = cluster.secret_file.read_text().strip()
+        with cls.on(cluster.url, secret, folder, runs, tls, **settings) as opened:
+            opened.cluster = cluster
+            yield opened
+
+    @classmethod
+    @contextmanager
+    def on(
+        cls,
+        url: str,
+        secret: str,
+        folder: Path,
+        runs: Path,
+        tls: tuple[str, str] | None = None,
+        **settings: Any,
+    ) -> Iterator[ClusterSession]:
+        """Open a session on a master; see ``open``."""
+        master = Master.parse(url)
         conf = {"spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
         chosen = ClusterSettings(master, secret=secret, conf=conf, **settings)
         java = JvmSettings(find_java(), heap_bytes=1 << 30, master=master)
@@ -263,6 +298,8 @@ class ClusterSession:
             session = start_session(jvm, SessionSettings(cluster=chosen))
             try:
                 prepare_executors(session, chosen)
-                yield cls(cluster, session, jvm)
+                files = prepare_files(session, runs, runs, chosen.chosen_driver_host(), tls=tls)
+                yield cls(session, jvm, files, (runs,))
+                files.stop()
             finally:
                 stop_session(session, jvm)

@@ -18,6 +18,8 @@ from gscope import __version__
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from gscope.engine.spark.cluster.settings import ClusterSettings
@@ -40,7 +42,7 @@ _REMEDY = (
     " (--spark-python), or ship an environment with spark.archives (docs/cluster.md)"
 )
 
-_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
+_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)".*?: (?:error=\d+, )?(.+)')
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
 _OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\] (.+)")
 
@@ -94,6 +96,40 @@ def await_executors(session: SparkSession, timeout_s: float = START_S) -> int:
     return int(context.defaultParallelism)
 
 
+class ExecutorWatch:
+    """Measures for how long a cluster has had no executor: Spark waits for one without limit.
+
+    Args:
+        session: the session.
+        limit_s: the seconds after which the job gives up.
+        monotonic: the clock, in seconds.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        limit_s: float = START_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._session = session
+        self._limit_s = limit_s
+        self._monotonic = monotonic
+        self._alone_since_s: float | None = None
+
+    def failure(self) -> str | None:
+        """Look at the executors; return why the job cannot go on, None while it can."""
+        if executors_of(self._session):
+            self._alone_since_s = None
+            return None
+        now_s = self._monotonic()
+        if self._alone_since_s is None:
+            self._alone_since_s = now_s
+        if now_s - self._alone_since_s < self._limit_s:
+            return None
+        master = self._session.sparkContext.master
+        return f"{master} has had no executor for {self._limit_s:g} s"
+
+
 def executors_of(session: SparkSession) -> list[str]:
     """Return the names of the executors that are alive, without the driver."""
     summaries = session.sparkContext._jsc.sc().statusStore().executorList(True)
@@ -130,7 +166,7 @@ def _explained(trace: str, cluster: ClusterSettings) -> str:
     """Return one sentence for what Spark reports of a task that failed."""
     python = cluster.executor_python
     if found := _NO_PROGRAM.search(trace):
-        return f"executors have no Python at {found[1]}; {_REMEDY}"
+        return f"executors cannot run the Python {found[1]} ({found[2].lower()}); {_REMEDY}"
     if found := _NO_MODULE.search(trace):
         name = found[1].partition(".")[0]
         return f"the Python {python} of the executors has no {name}; {_REMEDY}"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.engine.monitoring.step_progress import StepWatch
+    from gscope.engine.spark.cluster.executors import ExecutorWatch
     from gscope.engine.spark.jvm.gateway import JvmProcess
     from gscope.queries.streams.event_codec import EventWriter
 
@@ -43,6 +44,7 @@ class JvmWatchdog:
         events: the events for the supervisor.
         watch: the progress of the current step, which ``alive`` reports.
         end: ends this process; the supervisor can start it again.
+        executors: watches the executors of a cluster; None without one.
 
     Raises:
         JavaGoneError: on exit, in place of what Spark raises when its Java is gone or out of
@@ -56,12 +58,14 @@ class JvmWatchdog:
         events: EventWriter,
         watch: StepWatch,
         end: Callable[[int], object] = os._exit,
+        executors: ExecutorWatch | None = None,
     ) -> None:
         self._jvm = jvm
         self._session = session
         self._events = events
         self._watch = watch
         self._end = end
+        self._executors = executors
         self._process = os.pidfd_open(jvm.pid)
         self._is_over, self._over = os.pipe()
         self._thread = threading.Thread(target=self._beat, name="jvm-watchdog", daemon=True)
@@ -97,11 +101,21 @@ class JvmWatchdog:
                 ask = ask or self._session._jvm.java.lang.System.nanoTime  # type: ignore[union-attr]
                 ask()
                 self._events.send(self._alive())
+            self._ensure_executors()
         if all(descriptor == self._process for descriptor, _ in ready):
             report_gone(self._events, self._gone())
             self._end(1)
         os.close(self._process)
         os.close(self._is_over)
+
+    def _ensure_executors(self) -> None:
+        """End the process if its cluster has lost all executors."""
+        failure = None
+        with suppress(Exception):  # as above
+            failure = self._executors and self._executors.failure()
+        if failure:
+            report_gone(self._events, JavaGoneError(failure))
+            self._end(1)
 
     def _alive(self) -> JavaAlive:
         step = None

@@ -21,9 +21,9 @@ from gscope.engine.spark.tasks.aggregate_task import (
 )
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of
 from gscope.engine.spark.tasks.join_task import join_rows, of_one_side
-from gscope.engine.spark.tasks.task import no_rows, part_name
+from gscope.engine.spark.tasks.task import no_rows
 from gscope.engine.storage.counts import Counts
-from gscope.engine.storage.parquet_files import FileWriter
+from gscope.engine.storage.parquet_files import FileWriter, part_name
 from gscope.queries.streams.messages import RowGroup
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of
 from gscope.engine.spark.tasks.task import no_rows
+from gscope.engine.transfer.access import OpenParquet
 from gscope.queries.plan.partitioning.value_columns import partitions_of_rows
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class PartitionReader:
     def __init__(self, partitions: int, portions: Sequence[Sequence[int]]) -> None:
         self._partitions = partitions
         self._portions = portions
-        self._open: dict[str, pq.ParquetFile] = {}
+        self._open: dict[str, OpenParquet] = {}
         self._hashed: dict[tuple[str, tuple[str, ...]], list[pa.Table]] = {}
         self._places = np.full(partitions, len(portions), np.int16)
         for place, chosen in enumerate(portions):
@@ -110,7 +110,7 @@ class PartitionReader:
         chosen = self._portions[portion]
         if file.owner is not None:
             is_own = file.owner % self._partitions in chosen
-            groups = range(self._opened(file.path).num_row_groups if is_own else 0)
+            groups = range(len(self._opened(file.path).row_counts) if is_own else 0)
             return self._groups(file.path, groups, names)
         if file.row_groups is None:
             return self._hashed_rows(file.path, members, names)[portion]
@@ -150,8 +150,8 @@ class PartitionReader:
     def _groups(self, path: str, places: Sequence[int], names: Sequence[str]) -> pa.Table:
         file = self._opened(path)
         if names:
-            return file.read_row_groups(list(places), columns=list(names), use_threads=False)
-        return bare_rows(sum(file.metadata.row_group(place).num_rows for place in places))
+            return file.read(list(places), list(names))
+        return bare_rows(sum(file.row_counts[place] for place in places))
 
     def _divided(
         self,
@@ -161,9 +161,9 @@ class PartitionReader:
         groups: Sequence[int] | None,
     ) -> list[pa.Table]:
         file = self._opened(path)
-        chosen = range(file.num_row_groups) if groups is None else groups
+        chosen = range(len(file.row_counts)) if groups is None else groups
         columns = _with_hashed(names, members)
-        table = file.read_row_groups(list(chosen), columns=columns, use_threads=False)
+        table = file.read(list(chosen), columns)
         places = self._places[partitions_of_rows(table, members, self._partitions)]
         table = only(table, names)
         own = np.flatnonzero(places < len(self._portions))
@@ -175,9 +175,9 @@ class PartitionReader:
             for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
         ]
 
-    def _opened(self, path: str) -> pq.ParquetFile:
+    def _opened(self, path: str) -> OpenParquet:
         if path not in self._open:
-            self._open[path] = pq.ParquetFile(path)
+            self._open[path] = OpenParquet(path)
         return self._open[path]
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gscope.engine.spark.tasks.aggregate_task import answers_of, groups_of_parts
 from gscope.engine.spark.tasks.columns import TaskRows
 from gscope.engine.storage.counts import Counts
+from gscope.engine.transfer.access import read_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,5 +59,5 @@ class FirstOfAll:
 
 
 def _read(files: tuple[str, ...]) -> pa.Table:
-    tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]
+    tables = [read_parquet(file) for file in files]
     return pa.concat_tables(tables, promote_options="permissive")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, quote, to_sql
+from gscope.engine.spark.sql.file_frames import frame_of_files
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.expressions.expressions import Literal
@@ -170,7 +171,7 @@ class InputViews:
             f"{quote(column.name)} {_stored_type(column.type, is_logged=is_logged)}"
             for column in schema.columns
         )
-        self._session.read.schema(types).parquet(*paths).createOrReplaceTempView(view)
+        frame_of_files(self._session, types, paths).createOrReplaceTempView(view)
 
     def _schema(self, node: HftaNode, side: int) -> Schema:
         source = node_inputs(node)[side]

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import re
+import secrets
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql import Observation, functions
 
 from gscope.engine.spark.sql.expressions import quote
-from gscope.engine.storage.parquet_files import files_in
+from gscope.engine.spark.sql.file_frames import map_arrow
+from gscope.engine.storage.parquet_files import (
+    FileWriter,
+    WrittenFile,
+    compare,
+    files_in,
+    part_name,
+)
+from gscope.engine.transfer.access import using
+from gscope.engine.transfer.run_files import files_of
 from gscope.errors import EngineError
+from gscope.queries.streams.messages import Extent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame
 
-    from gscope.engine.storage.parquet_files import WrittenFile
+    from gscope.engine.transfer.access import FileAccess
 
 _PLAIN_PARQUET = {
     "compression": "none",
@@ -55,6 +70,9 @@ def write_frame(
     Raises:
         EngineError: the folder does not hold what the tasks wrote.
     """
+    run_files = files_of(frame.sparkSession)
+    if run_files is not None and not run_files.is_shared:
+        return _write_in_tasks(frame, folder, temporal, partition_by, run_files.access)
     counted = Observation()
     task = functions.col(quote(_TASK))
     counts = [functions.count(functions.lit(1)).alias("rows")]
@@ -80,6 +98,67 @@ def write_frame(
         raise EngineError(message) from error
     _ensure_whole(folder, files, counted.get, temporal)
     return files
+
+
+def _write_in_tasks(
+    frame: DataFrame,
+    folder: Path,
+    temporal: Sequence[str],
+    partition_by: str | None,
+    access: FileAccess,
+) -> list[WrittenFile]:
+    """Write the rows of ``frame`` as ``write_frame`` does, by tasks that do not share the folder.
+
+    Spark's own writers can only write to folders that they see. Each task reports its files as one
+    row for each; Spark passes on the rows of one attempt.
+    """
+    folder.mkdir()
+    job = secrets.token_hex(4)
+    columns = list(temporal)
+
+    def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        name = part_name(context.partitionId(), f"{job}-{context.taskAttemptId()}")
+        with using(access):
+            writers: dict[str, FileWriter] = {}
+            for batch in batches:
+                for inside, rows in _portions(pa.Table.from_batches([batch]), partition_by):
+                    if inside not in writers:
+                        place = folder / inside if inside else folder
+                        if access.is_here:
+                            place.mkdir(exist_ok=True)
+                        writers[inside] = FileWriter(place, name, columns)
+                    writers[inside].write(rows)
+            reports = []
+            for inside, writer in writers.items():
+                file = writer.close()
+                assert file is not None
+                reports.append(json.dumps([inside, asdict(file)]))
+        yield pa.record_batch({"report": pa.array(reports, pa.string())})
+
+    table = map_arrow(frame, written, "report string").toArrow()
+    files = [_reported(text) for text in table["report"].to_pylist()]
+    for file in files:
+        compare(folder, file)
+    return sorted(files, key=lambda file: file.name)
+
+
+def _portions(table: pa.Table, partition_by: str | None) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the folder and the rows of each value of ``partition_by``; all rows without one."""
+    if partition_by is None:
+        yield "", table
+        return
+    rest = table.drop_columns(partition_by)
+    for value in table[partition_by].unique().to_pylist():
+        yield f"{partition_by}={value}", rest.filter(pc.equal(table[partition_by], value))
+
+
+def _reported(text: str) -> WrittenFile:
+    inside, file = json.loads(text)
+    extents = tuple(Extent(**extent) for extent in file.pop("extents"))
+    name = f"{inside}/{file.pop('name')}" if inside else file.pop("name")
+    return WrittenFile(name=name, extents=extents, **file)
 
 
 def _ensure_whole(

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gscope.engine.running.fold import Epochs, fold
 from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
@@ -19,9 +18,10 @@ from gscope.engine.spark.sql import running
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
-from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, run_attempts
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, run_attempts
 from gscope.engine.storage.counts import Counts
-from gscope.engine.storage.parquet_files import FileWriter
+from gscope.engine.storage.parquet_files import FileWriter, part_name
+from gscope.engine.transfer.access import read_parquet
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_functions.install import install
 from gscope.queries.plan.program import RunningNode
@@ -172,7 +172,7 @@ class _Task:
     def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> TaskFiles:
         """Fold the rows that Spark wrote for a ``part`` of the groups."""
         install(self.user_files)
-        tables = [pq.read_table(file, use_threads=False, partitioning=None) for file in files]
+        tables = [read_parquet(file) for file in files]
         rows = (
             pa.concat_tables(tables, promote_options="permissive")
             if tables
@@ -184,6 +184,4 @@ class _Task:
 
 def _read(node: RunningNode, files: Sequence[str]) -> pa.Table:
     columns = needed_columns(node)
-    return pa.concat_tables(
-        [pq.read_table(file, columns=columns, use_threads=False) for file in files]
-    )
+    return pa.concat_tables([read_parquet(file, columns) for file in files])

@@ -29,9 +29,9 @@ from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.inputs import Sources, portions
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
-from gscope.engine.spark.tasks.task import part_name, run_attempts
+from gscope.engine.spark.tasks.task import run_attempts
 from gscope.engine.storage.counts import Counts
-from gscope.engine.storage.parquet_files import FileWriter
+from gscope.engine.storage.parquet_files import FileWriter, part_name
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.errors import EngineError
 from gscope.queries.catalog.user_functions.install import install

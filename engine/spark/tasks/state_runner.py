@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
+from gscope.engine.spark.sql.file_frames import frame_of_files
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State, accept
+from gscope.engine.transfer.access import parquet_rows, read_parquet
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -84,10 +85,11 @@ class SavedState:
         """
         paths = [str(Path(self.folder) / name) for name in self.files]
         try:
-            rows = sum(pq.read_metadata(path).num_rows for path in paths)
+            rows = sum(map(parquet_rows, paths))
             if rows == self.rows:
                 chosen = None if filters is None else list(filters)
-                return pq.read_table(paths, filters=chosen, use_threads=False, partitioning=None)
+                tables = [read_parquet(path, None, chosen) for path in paths]
+                return pa.concat_tables(tables, promote_options="permissive")
         except (OSError, pa.ArrowException) as error:
             message = (
                 f"cannot read the state of {self.rows} rows in {self.folder}: {error};"
@@ -207,4 +209,4 @@ class StateRunner:
         paths = [str(folder / file.name) for file in files]
         if not paths:
             return self._session.createDataFrame([], types)
-        return self._session.read.schema(types).parquet(*paths)
+        return frame_of_files(self._session, types, paths)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.storage.counts import Counts
-from gscope.engine.storage.parquet_files import FileWriter
+from gscope.engine.storage.parquet_files import FileWriter, part_name
+from gscope.engine.transfer.access import parquet_rows, read_parquet, using
+from gscope.engine.transfer.run_files import files_of
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
@@ -88,11 +89,6 @@ class FileTask:
         return TaskResult(file, counts)
 
 
-def part_name(number: int, attempt: str) -> str:
-    """Return the name of the file of an attempt; names sort by ``number``."""
-    return f"part-{number:05d}-{attempt}.parquet"
-
-
 class Runnable(Protocol[_R]):
     """What an attempt of a task does."""
 
@@ -117,11 +113,14 @@ def run_attempts(
         return []
     # Workers of a killed job may still write to the same folder.
     job = secrets.token_hex(4)
+    files = files_of(session)
+    access = None if files is None else files.access
 
     def attempted(item: _I) -> _R:
         context = TaskContext.get()
         assert context is not None
-        return work(item, f"{job}-{context.taskAttemptId()}")
+        with using(access):
+            return work(item, f"{job}-{context.taskAttemptId()}")
 
     return session.sparkContext.parallelize(items, len(items)).map(attempted).collect()
 
@@ -134,8 +133,8 @@ def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
         return no_rows(columns)
     if not kinds:
         # Joined tables without columns would have no rows.
-        return pa.table({"": pa.nulls(sum(pq.read_metadata(file).num_rows for file in files))})
-    tables = [pq.read_table(file, columns=list(kinds), use_threads=False) for file in files]
+        return pa.table({"": pa.nulls(sum(map(parquet_rows, files)))})
+    tables = [read_parquet(file, list(kinds)) for file in files]
     # The log stores integers in few bits, a step in 64.
     return pa.concat_tables(tables, promote_options="permissive")
 

@@ -19,14 +19,14 @@ from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of, flat, is_column, is_computable
 from gscope.engine.spark.tasks.released_rows import UNKNOWN, released_condition
 from gscope.engine.spark.tasks.state_runner import FoldResult, StateRunner
-from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, part_name, read_files
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, read_files
 from gscope.engine.spark.tasks.window_answers import (
     AnswerPlan,
     WindowAnswers,
     stored_type,
     window_schema,
 )
-from gscope.engine.storage.parquet_files import FileWriter, State, WrittenFile
+from gscope.engine.storage.parquet_files import FileWriter, State, WrittenFile, part_name
 from gscope.engine.windows.assembly import Assembly
 from gscope.engine.windows.pieces import NUMBER
 from gscope.engine.windows.saved import WindowStates

@@ -43,7 +43,7 @@ def test_a_local_master_needs_no_secret() -> None:
 def test_a_standalone_cluster_needs_one_and_the_error_says_how_to_make_it() -> None:
     with pytest.raises(UsageError, match=r"--spark-secret-file\); `\(umask 077; openssl rand -hex"):
         job_secrets(config({"spark.master": "spark://a:7077"}))
-    assert job_secrets(config({"spark.master": "yarn"})) is None
+    assert job_secrets(config({"spark.master": "yarn"})) == JobSecrets()
 
 
 @pytest.mark.parametrize(
