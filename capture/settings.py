@@ -227,6 +227,8 @@ class RelayInput:
         capture: name of the capture to request from an agent at ``address``; "" if a log is served
             there.
         request: path of the file with the request.
+        skew_ns: how far the clock of an agent may be ahead or behind before it is reported; 0 if
+            its packets do not have the time of that clock.
     """
 
     name: str
@@ -235,6 +237,7 @@ class RelayInput:
     certificates: str = ""
     capture: str = ""
     request: str = ""
+    skew_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,14 +249,12 @@ class RelaySettings:
         consumer: name under which it acknowledges; "" for one that is kept with its log.
         timeout_ns: an input that is silent for longer is reported.
         absent_after_ns: an input that is silent for longer holds nothing back; None to wait.
-        max_offset_ns: how far the clock of an agent may be ahead or behind before it is reported.
     """
 
     inputs: tuple[RelayInput, ...]
     consumer: str = ""
     timeout_ns: int = 5 * SECOND_NS
     absent_after_ns: int | None = None
-    max_offset_ns: int = LIVE_SKEW_NS
 
 
 @dataclass(frozen=True, slots=True)

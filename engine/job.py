@@ -316,6 +316,7 @@ class Job:
                 late_tuples=_counted(operators, "late_tuples"),
                 shed_tuples=_counted(operators, "shed_tuples"),
                 trimmed_tuples=_counted(operators, "trimmed_tuples"),
+                partial={q: tuple(s["partial"]) for q, s in operators.items() if s["partial"]},
                 **asdict(commit.counts),
             )
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.plan.program import Lfta, Program
 
-PROTOCOL = 2
+PROTOCOL = 3
 """The version of tickets, actions and messages; to be changed with any of them."""
 
 SENSOR, RELAY = "sensor", "relay"
@@ -57,6 +57,8 @@ class StreamDescription:
         end: sequence number of the next message.
         acknowledged: what the consumer that asks has acknowledged; 0 for nothing.
         has_ended: whether the stream has ended.
+        begun: sequence number of the first message of the process that captures; packets that
+            passed between its predecessor and it are in no message. 0 for the first process.
     """
 
     name: str
@@ -64,6 +66,7 @@ class StreamDescription:
     end: int
     acknowledged: int
     has_ended: bool
+    begun: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +134,26 @@ def describe_program(program: Program) -> tuple[LftaDescription, ...]:
 
 
 def describe_streams(
-    positions: Mapping[str, StreamPosition], acknowledged: Mapping[str, int]
+    positions: Mapping[str, StreamPosition],
+    acknowledged: Mapping[str, int],
+    begun: Mapping[str, int],
 ) -> tuple[StreamDescription, ...]:
-    """Return the descriptions of streams, for a consumer that has ``acknowledged`` them."""
+    """Return the descriptions of streams.
+
+    Args:
+        positions: what the log retains of each.
+        acknowledged: what the consumer that asks has acknowledged.
+        begun: the first message of the process that captures; {} for one that does not.
+    """
     return tuple(
-        StreamDescription(name, each.base, each.end, acknowledged.get(name, 0), each.has_ended)
+        StreamDescription(
+            name,
+            each.base,
+            each.end,
+            acknowledged.get(name, 0),
+            each.has_ended,
+            begun.get(name, 0),
+        )
         for name, each in positions.items()
     )
 

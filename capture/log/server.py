@@ -229,7 +229,8 @@ def _describe(server: LogServer, body: bytes) -> object:
     """Describe the log, for a consumer if one is named, which registers it."""
     consumer = parsed(body).get("consumer")
     acknowledged = {} if consumer is None else server.log.register(str(consumer))
-    streams = describe_streams(server.log.positions, acknowledged)
+    begun = server.log.begun if server.role == SENSOR else {}
+    streams = describe_streams(server.log.positions, acknowledged, begun)
     return describe_log(server.role, server.log.identity, server.lftas, streams).to_plain()
 
 

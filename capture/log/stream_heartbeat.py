@@ -10,6 +10,7 @@ from gscope.capture.log.retained_stream import UNNUMBERED
 from gscope.queries.streams.messages import Heartbeat, Hop, Punctuation
 
 if TYPE_CHECKING:
+    from gscope.queries.streams.gaps import HostGap
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
@@ -22,12 +23,14 @@ class StreamHeartbeat:
         punctuations: what it promises of the stream's temporal columns.
         trace: the hops that it has passed, in their order; () if it is not traced.
         schedule: the thresholds of the stream's sample, if they follow the load; else None.
+        gaps: what the stream lacks because it went on without a host.
     """
 
     stream: str
     punctuations: tuple[Punctuation, ...]
     trace: tuple[Hop, ...] = ()
     schedule: ThresholdSchedule | None = None
+    gaps: tuple[HostGap, ...] = ()
 
     def through_log(self, began_ns: int) -> StreamHeartbeat:
         """Return it with the log's hop: queued until ``began_ns``, then worked until now."""
@@ -49,4 +52,5 @@ class StreamHeartbeat:
             self.punctuations,
             self.trace,
             self.schedule,
+            self.gaps,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,12 +22,15 @@ class Connected:
         log: identity of its log.
         lftas: the streams of each LFTA, with the number of the first message to read of each.
         reply: takes the number of the next message to receive, by stream.
+        begun: the first message of the process that captures, by stream; see
+            ``StreamDescription``.
     """
 
     input: str
     log: str
     lftas: Mapping[str, Mapping[str, int]]
     reply: SimpleQueue[dict[str, int]]
+    begun: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,7 +191,8 @@ class InputReader:
         ensure_same_lftas(self._program, described, str(self.address))
         streams = _streams(described, self._program)
         reply: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
-        if not self._put(Connected(self.name, described.log, streams, reply)):
+        begun = {each.name: each.begun for each in described.streams}
+        if not self._put(Connected(self.name, described.log, streams, reply, begun)):
             return False
         cursors = self._answer(reply)
         if cursors is None:

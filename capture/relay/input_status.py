@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gscope.capture.log.agent.client import ClockReading
+
 
 class InputState(StrEnum):
     """The state of an input.
@@ -48,6 +50,8 @@ class InputStatus:
         heard_ns: real time when something last came; None for never.
         connects_total: connections made.
         absences_total: times that it was left out.
+        skew_ns: how far its clock may be off before that is reported; 0 for never.
+        clock: how far its clock is ahead; None if that is unknown.
     """
 
     name: str
@@ -62,6 +66,9 @@ class InputStatus:
     heard_ns: int | None = None
     connects_total: int = 0
     absences_total: int = 0
+    skew_ns: int = 0
+    clock: ClockReading | None = None
+    _is_clock_off: bool = False
     _heard_at_ns: int = field(init=False)
     _tried_at_ns: int = field(init=False)
 
@@ -127,6 +134,27 @@ class InputStatus:
             return f"silent for {silent_ns / 1e9:.0f} s{why}; answers wait for it"
         return None
 
+    def on_clock(self, clock: ClockReading | None) -> str | None:
+        """Note how far the clock of the input is ahead; return a phrase to report if that is new.
+
+        It counts as off if it is, whatever the error of the reading.
+        """
+        self.clock = clock
+        if clock is None or not self.skew_ns:
+            return None
+        was_off = self._is_clock_off
+        self._is_clock_off = abs(clock.offset_ns) - clock.error_ns > self.skew_ns
+        if self._is_clock_off == was_off:
+            return None
+        if was_off:
+            return "its clock is right again"
+        side = "ahead of" if clock.offset_ns > 0 else "behind"
+        return (
+            f"its clock is {abs(clock.offset_ns) / 1e9:.3f} s (± {clock.error_ns / 1e9:.3f} s) "
+            f"{side} the clock here, more than the skew of {self.skew_ns / 1e9:g} s; synchronize "
+            "both"
+        )
+
     @property
     def is_stuck(self) -> bool:
         """Whether the connection should be given up: it is open, but nothing comes."""
@@ -148,4 +176,6 @@ class InputStatus:
             "silent_ns": self.silent_ns,
             "connects_total": self.connects_total,
             "absences_total": self.absences_total,
+            "clock_offset_ns": None if self.clock is None else self.clock.offset_ns,
+            "clock_error_ns": None if self.clock is None else self.clock.error_ns,
         }

@@ -22,6 +22,8 @@ from gscope.capture.relay.ports import HeldBatch, Port, PortKey
 from gscope.capture.relay.relay_state import MergeState, PortState
 from gscope.capture.relay.stream_rows import ARROW_TYPES, relay_schema
 from gscope.queries.expressions.types import Direction
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.streams.gaps import HostGap, with_gap
 from gscope.queries.streams.messages import Punctuation, promised_name
 
 if TYPE_CHECKING:
@@ -88,6 +90,8 @@ class MergedStream:
         self._epoch = next(
             (name for name, (column, _) in self._directions.items() if column == lfta.epoch), None
         )
+        # The promise in whose column gaps are noted.
+        self._marking = self._epoch or next(iter(self._directions), None)
         self._unknown = set(inputs)
         for each in state.ports:
             key = PortKey(each.input, each.log, each.stream)
@@ -101,13 +105,20 @@ class MergedStream:
                 late_tuples_total=each.late_tuples_total,
                 shed_tuples_total=each.shed_tuples_total,
             )
+        self.gaps = state.gaps
         self._stored = state
         self._taken_below: Bounds | None = None
         self._is_done = False
 
     # -- messages of the inputs ------------------------------------------------------------------
 
-    def on_described(self, name: str, log: str, streams: Mapping[str, int]) -> dict[str, int]:
+    def on_described(
+        self,
+        name: str,
+        log: str,
+        streams: Mapping[str, int],
+        begun: Mapping[str, int] | None = None,
+    ) -> dict[str, int]:
         """Note the streams of an input; return for each the next message to receive.
 
         Nothing more is expected of an earlier log of the input, until that is described again.
@@ -116,18 +127,34 @@ class MergedStream:
             name: the input.
             log: identity of its log.
             streams: its streams, with the number of the first message to read of each.
+            begun: the number of the first message of the process that captures, by stream.
         """
         self._unknown.discard(name)
         found = {PortKey(name, log, stream) for stream in streams}
         for key, port in self.ports.items():
             port.is_left = port.is_left or key.input == name
         for key in sorted(found):
+            former = self._former(key)
             # The latest log comes last.
-            port = self.ports[key] = self.ports.pop(key, Port())
+            port = self.ports[key] = self.ports.pop(key, Port(left_bounds=former))
             port.is_left = False
             port.next = max(port.next, streams[key.stream])
+            first = 0 if begun is None else begun.get(key.stream, 0)
+            if port.next <= first and (first or port.left_bounds is not None):
+                port.restart = first
         self._forget_logs(name)
         return {key.stream: self.ports[key].next for key in found}
+
+    def _former(self, key: PortKey) -> Bounds | None:
+        """Return what a stream had promised in earlier logs of its input; None without any."""
+        if key in self.ports:
+            return None
+        former = [
+            port.bounds
+            for other, port in self.ports.items()
+            if (other.input, other.stream) == (key.input, key.stream)
+        ]
+        return former[-1] if former else None
 
     def _forget_logs(self, name: str) -> None:
         """Forget all but the latest logs of an input, whose streams take over the counts."""
@@ -164,11 +191,27 @@ class MergedStream:
         """Note what a stream promises."""
         port = self._advanced(key, sequence)
         if port is not None:
+            punctuations = tuple(punctuations)
+            if port.restart is not None and sequence >= port.restart:
+                self._note_restart(key.input, port, punctuations)
             for each in punctuations:
                 if each.column in self._directions:
                     known = port.bounds.get(each.column, each.bound)
                     port.bounds[each.column] = max(each.bound, known)
             self._clocks[key] = clock_ns
+
+    def _note_restart(self, name: str, port: Port, promised: Iterable[Punctuation]) -> None:
+        """Note that no process of an input captured between two promises of a stream.
+
+        The epoch in which the second one was made is not complete either.
+        """
+        port.restart = None
+        before = port.left_bounds if port.left_bounds is not None else port.bounds
+        for each in promised:
+            if each.column == self._marking:
+                least = before.get(each.column, MIN_TIME_NS)
+                gap = HostGap(name, each.column, least, max(least, each.bound) + 1)
+                self.gaps = with_gap(self.gaps, gap)
 
     def on_end(self, key: PortKey, sequence: int) -> None:
         """Note that a stream has ended."""
@@ -230,6 +273,8 @@ class MergedStream:
         for port in self.ports.values():
             port.judged = max(port.judged, port.next)
         is_over = is_last and is_whole
+        if is_over and not self.is_over:
+            self._note_gaps(MAX_TIME_NS)
         if not is_over and bounds != self._taken_below:
             self._promise(bounds)
             self._taken_below = bounds if is_whole and self._epoch is not None else None
@@ -268,12 +313,35 @@ class MergedStream:
 
     def _promise(self, bounds: Mapping[str, int]) -> None:
         """Raise the promises to ``bounds``, as far as rows that are held allow it."""
+        if self._marking is not None and self._marking in bounds:
+            self._note_gaps(bounds[self._marking])
         for port in self.ports.values():
             for batch in port.held:
                 for extent in batch.rows.extents:
                     bounds = self._held_back(bounds, extent)
         for name, bound in bounds.items():
             self.promised[name] = max(bound, self.promised.get(name, bound))
+
+    def _note_gaps(self, end: int) -> None:
+        """Note what is promised, up to ``end``, without rows that absent inputs may still have."""
+        name = self._marking
+        if name is None:
+            return
+        before = self.promised.get(name, MIN_TIME_NS)
+        for each in self.absent:
+            least = max(before, self._promised_by(each, name))
+            if least < end:
+                self.gaps = with_gap(self.gaps, HostGap(each, name, least, end))
+
+    def _promised_by(self, name: str, column: str) -> int:
+        """Return what an input has promised of its streams; all of them, if it has none."""
+        if name in self._unknown:
+            return MIN_TIME_NS
+        ports = [port for key, port in self.ports.items() if key.input == name]
+        return min(
+            (port.bounds.get(column, MIN_TIME_NS) for port in ports if not port.is_over),
+            default=MAX_TIME_NS,
+        )
 
     def _held_back(self, bounds: Mapping[str, int], extent: Extent) -> dict[str, int]:
         least = {extent.column: extent.least, f"-{extent.column}": -extent.greatest}
@@ -411,6 +479,7 @@ class MergedStream:
         return MergeState(
             dict(self.promised),
             tuple(self._port_states()),
+            self.gaps,
         )
 
     def _port_states(self) -> Iterator[PortState]:

@@ -73,6 +73,9 @@ class Port:
         bounds: what the stream has promised.
         has_ended: whether it has ended.
         is_left: whether its input has another log now.
+        restart: number of the first message of the process that captures now, if what it promises
+            includes packets that no process has captured; None once that is noted.
+        left_bounds: what the stream had promised in the former log of its input; None without one.
         held: its batches that are not released as a whole, oldest first.
         rows_total: rows received.
         late_tuples_total: rows below what the merged stream had promised when they came.
@@ -84,6 +87,8 @@ class Port:
     bounds: Bounds = field(default_factory=dict)
     has_ended: bool = False
     is_left: bool = False
+    restart: int | None = None
+    left_bounds: Bounds | None = None
     held: list[HeldBatch] = field(default_factory=list)
     rows_total: int = 0
     late_tuples_total: int = 0

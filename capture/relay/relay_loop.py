@@ -18,6 +18,7 @@ from gscope.capture.relay.input_events import Connected, Crashed, Disconnected, 
 from gscope.capture.relay.input_reader import InputReader
 from gscope.capture.relay.input_status import InputState, InputStatus
 from gscope.capture.relay.merged_stream import MergedStream
+from gscope.capture.relay.origins import Origin
 from gscope.capture.relay.ports import PortKey
 from gscope.capture.relay.relay_state import MergeState, StateFile
 from gscope.capture.relay.stream_rows import extents_of
@@ -80,7 +81,11 @@ class RelayLoop:
     ) -> None:
         self.statuses = {
             each.name: InputStatus(
-                each.name, each.address, settings.timeout_ns, settings.absent_after_ns
+                each.name,
+                each.address,
+                settings.timeout_ns,
+                settings.absent_after_ns,
+                skew_ns=each.skew_ns,
             )
             for each in settings.inputs
         }
@@ -224,7 +229,7 @@ class RelayLoop:
         cursors: dict[str, int] = {}
         for outlet in self.outlets:
             streams = event.lftas.get(outlet.lfta.name, {})
-            cursors |= outlet.stream.on_described(event.input, event.log, streams)
+            cursors |= outlet.stream.on_described(event.input, event.log, streams, event.begun)
             self._acknowledge(outlet.committed)
         return cursors
 
@@ -253,6 +258,7 @@ class RelayLoop:
         """Judge the silence of inputs, and which of them are read while the shelf is full."""
         for name, status in self.statuses.items():
             self._notify(name, status.look())
+            self._notify(name, status.on_clock(self.readers[name].endpoint.clock()))
             if status.is_stuck and status.state is not InputState.ENDED:
                 status.on_retried()
                 self.readers[name].reconnect()
@@ -309,9 +315,11 @@ class Outlet:
         promised = dict(state.bounds)
         for each in () if latest is None else latest.punctuations:
             promised[each.column] = max(each.bound, promised.get(each.column, each.bound))
-        self.committed = MergeState(promised, tuple(p for p in state.ports if p.input in inputs))
+        ports = tuple(port for port in state.ports if port.input in inputs)
+        self.committed = MergeState(promised, ports, state.gaps)
         self.stream = MergedStream(lfta, inputs, self.committed)
         self.has_ended = log.has_ended(self.name)
+        self._origin: Origin | None = None
         log.end(each for each in others if not log.has_ended(each))
 
     def on_message(self, key: PortKey, message: Message, rows: HeldRows | None) -> None:
@@ -326,6 +334,7 @@ class Outlet:
                 stream.on_shed(key, sequence, message.tuples)
             case Heartbeat():
                 stream.on_heartbeat(key, sequence, message.punctuations, message.clock_ns)
+                self._origin = Origin(key.input, message)
             case EndOfStream():
                 stream.on_end(key, sequence)
 
@@ -338,7 +347,9 @@ class Outlet:
         worked_ns = int((time.monotonic() - began_s) * 1e9)
         identity, clock_ns = next(identities), release.clock_ns
         hop = Hop(self.name, began_ns, 0, worked_ns, self._counters(release))
-        beat = StreamHeartbeat(self.name, release.punctuations, (hop,))
+        before = () if self._origin is None else self._origin.hops()
+        trace = (*before, hop)
+        beat = StreamHeartbeat(self.name, release.punctuations, trace, gaps=release.state.gaps)
         if release.rows is not None:
             self._file.prepare(release.state, self._log.positions[self.name].end)
             extents = extents_of(release.rows, self.lfta)

@@ -17,6 +17,7 @@ from gscope.capture.log.os_errors import plain_errors
 from gscope.errors import StreamError
 from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.event_codec import from_plain, to_plain
+from gscope.queries.streams.gaps import HostGap  # noqa: TC001  # ``from_plain`` reads hints
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,10 +57,12 @@ class MergeState:
     Attributes:
         bounds: what is promised of the merged stream, by the name of the promise.
         ports: the streams of the inputs; those of the latest log of an input come last.
+        gaps: what was released without an absent input.
     """
 
     bounds: dict[str, int] = field(default_factory=dict)
     ports: tuple[PortState, ...] = ()
+    gaps: tuple[HostGap, ...] = ()
 
     def cursors(self, name: str, log: str) -> dict[str, int]:
         """Return what is still needed of a log of the input ``name``, by stream."""

@@ -121,6 +121,12 @@ class RelayStatistics:
             "held_tuples": sum(batch.rows.num_rows for _, _, port in ports for batch in port.held),
             "late_tuples_total": sum(port.late_tuples_total for _, _, port in ports),
             "shed_tuples_total": sum(port.shed_tuples_total for _, _, port in ports),
+            "gaps": [
+                {"lfta": outlet.lfta.name, "column": gap.column, "least": gap.least, "end": gap.end}
+                for outlet in loop.outlets
+                for gap in outlet.stream.gaps
+                if gap.host == name
+            ],
             "is_awaited": any(key in outlet.stream.holders() for outlet, key, _ in ports),
         }
 

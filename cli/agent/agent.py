@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.log.agent.board import request_digest
 from gscope.capture.log.agent.control import ControlSettings, state_line
-from gscope.capture.log.agent.messages import CAPTURE_NAME, ENDED, FAILED, CaptureState
+from gscope.capture.log.agent.messages import (
+    CAPTURE_NAME,
+    ENDED,
+    FAILED,
+    LIVE,
+    REPLAYED,
+    CaptureState,
+    OfferedInterface,
+)
 from gscope.cli.agent.held_capture import HeldCapture
 from gscope.cli.agent.settings import AGENT_FILE, REQUEST_FILE, HeldRequest, write_plain
 from gscope.cli.events import USER, Event, Events, ProcessExit, StopRequest
@@ -322,8 +330,10 @@ def control_settings(settings: AgentSettings, listener: ListenerSettings) -> Con
     interfaces = settings.interfaces(settings.config)
     return ControlSettings(
         listener,
-        tuple(each.name for each in interfaces if each.device is not None),
-        tuple(each.name for each in interfaces if each.device is None),
+        tuple(
+            OfferedInterface(each.name, REPLAYED if each.device is None else LIVE, each.skew_ns)
+            for each in interfaces
+        ),
     )
 
 

@@ -156,7 +156,7 @@ def capture(allowed: AllowRequest, config: Config) -> int:
             control.write(folder)
             forget_ns = allowed.forget_after_ns or FORGET_AFTER_NS
             agent = Agent(folder, config.work_dir, settings, control, forget_ns / 1e9, _notify)
-            names = ", ".join((*control.live, *control.replayed))
+            names = ", ".join(each.name for each in control.interfaces)
             _notify(f"listening at {listener.address}; interfaces: {names}")
             return agent.run()
     finally:

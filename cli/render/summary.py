@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.cli.config.quantities import show_duration
 from gscope.cli.render.accounting import UNDECODED, shed_lines
+from gscope.cli.render.partial import gap_lines, partial_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,13 +31,14 @@ def is_whole(outcome: Outcome) -> bool:
     """Return whether nothing was lost: on interfaces, in the log, in the job, with a daemon."""
     lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
     for each in outcome.capture.get("inputs", ()):
-        lost += each["late_tuples_total"] + each["shed_tuples_total"]
+        lost += each["late_tuples_total"] + each["shed_tuples_total"] + len(each.get("gaps", ()))
     lost += sum(outcome.capture.get("saved", {}).get(name, 0) for name in _UNSAVED)
     lost += sum(outcome.late_tuples.values())
     return (
         not lost
         and outcome.capture.get("least_rate", 1.0) == 1
         and not _crash_count(outcome)
+        and not outcome.partial
         and not any(_has_loss(each, outcome) for each in outcome.capture["interfaces"])
     )
 
@@ -68,6 +70,8 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     yield from _damage(interfaces, capture.get("failed", {}))
     yield from _left_out(capture)
     yield from _odd_inputs(capture.get("inputs", ()))
+    for line in partial_lines(outcome.partial) if outcome.partial else gap_lines(capture):
+        yield f"  {line}"
     for query, count in outcome.late_tuples.items():
         came = (
             "row arrived too late for {} and is"

@@ -28,10 +28,17 @@ _NAME_LETTERS = 48
 
 @dataclass(frozen=True, slots=True)
 class HostInterfaces:
-    """The interfaces of a host that a run may read, without the name of the host."""
+    """The interfaces of a host that a run may read.
+
+    Attributes:
+        host: the name of the host.
+        interfaces: the names of its interfaces, without that of the host.
+        skew_ns: the least skew of its devices; 0 if it has none.
+    """
 
     host: str
     interfaces: tuple[str, ...]
+    skew_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +80,9 @@ class HostsOfRun:
                 )
                 raise UsageError(message)
         kept = (
-            HostInterfaces(
-                each.host,
-                tuple(
+            replace(
+                each,
+                interfaces=tuple(
                     i for i in each.interfaces if any(_is_named(n, each.host, i) for n in chosen)
                 ),
             )
@@ -147,6 +154,7 @@ class HostsOfRun:
             heartbeat_interval_ns=config.heartbeat_interval_ns,
         )
         inputs = []
+        skews = {each.host: each.skew_ns for each in self.offers}
         folder = run_dir / HOSTS_FOLDER
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -155,7 +163,10 @@ class HostsOfRun:
                 if asked.own_interfaces:
                     path = folder / f"{each.name}.json"
                     replace_file(path, asked.to_json())
-                    inputs.append(replace(each, capture=self.capture, request=str(path)))
+                    skew_ns = skews.get(each.name, 0)
+                    inputs.append(
+                        replace(each, capture=self.capture, request=str(path), skew_ns=skew_ns)
+                    )
         except OSError as error:
             message = f"cannot write to {folder}: {os_reason(error)}"
             raise UsageError(message) from error
@@ -195,7 +206,7 @@ def offered_hosts(relay: RelaySettings) -> HostsOfRun:
 
 def _offer(each: RelayInput) -> HostInterfaces:
     from gscope.capture.log.agent.client import AgentClient
-    from gscope.capture.log.agent.messages import INTERFACE_NAME
+    from gscope.capture.log.agent.messages import INTERFACE_NAME, LIVE
     from gscope.capture.log.remote.credentials import log_address
 
     try:
@@ -208,7 +219,8 @@ def _offer(each: RelayInput) -> HostInterfaces:
     if not names or not all(INTERFACE_NAME.fullmatch(name) for name in names):
         message = f"host {each.name}: the agent at {each.address} offers no valid interfaces"
         raise GscopeError(message)
-    return HostInterfaces(each.name, names)
+    skews = [interface.skew_ns for interface in offer.interfaces if interface.kind == LIVE]
+    return HostInterfaces(each.name, names, min(skews, default=0))
 
 
 def _is_named(text: str, host: str, interface: str) -> bool:

@@ -24,6 +24,7 @@ def input_table(inputs: Sequence[Mapping[str, Any]]) -> StatusTable:
             "ADDRESS",
             ">LAST HEARTBEAT",
             ">LAG",
+            ">CLOCK",
             ">ROWS IN",
             ">IN",
             ">HELD",
@@ -37,6 +38,7 @@ def input_table(inputs: Sequence[Mapping[str, Any]]) -> StatusTable:
                 each["address"],
                 of_day(each["last_heartbeat_ns"]),
                 duration(each["lag_ns"]),
+                _clock(each),
                 count(each["received_tuples_total"]),
                 f"{size(each['received_bytes'])}B",
                 count(each["held_tuples"]),
@@ -56,6 +58,14 @@ def input_lines(inputs: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
     awaited = [each["name"] for each in inputs if each["is_awaited"]]
     if awaited and len(awaited) < len(inputs):
         yield Text(f"rows wait for {', '.join(awaited)}")
+
+
+def _clock(each: Mapping[str, Any]) -> str:
+    """Return how far a clock is ahead, such as ``+1.2ms ±0.1ms``; "" if that is unknown."""
+    offset_ns = each.get("clock_offset_ns")
+    if offset_ns is None:
+        return ""
+    return f"{offset_ns / 1e6:+.1f}ms ±{each['clock_error_ns'] / 1e6:.1f}ms"
 
 
 def _lost(tuples: int) -> Text:

@@ -137,6 +137,13 @@ INPUT = (
     Metric("gscope_input_absences", "absences_total", "How often the input was left out."),
     gauge("gscope_input_held_tuples", "held_tuples", "Rows that are not released."),
     gauge("gscope_input_lag_seconds", "lag_ns", "Time since its last heartbeat.", _NS),
+    gauge(
+        "gscope_input_clock_offset_seconds",
+        "clock_offset_ns",
+        "How far the clock of the input is ahead.",
+        _NS,
+    ),
+    gauge("gscope_input_clock_error_seconds", "clock_error_ns", "How wrong that may be.", _NS),
 )
 REMOTE = (
     gauge("gscope_remote_connections", "connections", "Connections of readers on other hosts."),

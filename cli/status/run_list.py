@@ -80,6 +80,8 @@ def problems(document: Document) -> Iterator[str]:
     for kind, said in (("late", "late"), ("shed", "shed by inputs")):
         if lost := sum(each[f"{kind}_tuples_total"] for each in inputs):
             yield f"{count(lost)} tuples {said}"
+    if any(each["gaps"] for each in inputs):
+        yield "answers lack an input"
     for loss in _LOSSES:
         lost = sum(each[f"{loss}_packets"] for each in document["loss"]["interfaces"])
         if lost:

@@ -327,6 +327,7 @@ class Supervisor:
         self.outcome.wrapped_sums = commit.wrapped_sums
         self.outcome.foreign = commit.foreign
         self.outcome.crowded_out = commit.crowded_out
+        self.outcome.partial = commit.partial
         with self._delivering(answers):
             answers.on_commit(commit.step, commit.outputs, commit.bounds)
         self.reached("first rows delivered")

@@ -268,6 +268,7 @@ class JobStatistics:
             "late_tuples_total": operator.late_tuples,
             "shed_tuples_total": self._steps.shed_tuples.get(name, 0),
             "trimmed_tuples_total": self._steps.trimmed_tuples.get(name, 0),
+            "partial": [asdict(each) for each in self._steps.partial.of(name, operator.watermark)],
             "waiting_tuples": held.tuples,
             "waiting_bytes": held.size_bytes,
             "state_tuples": 0 if state is None else state.rows,

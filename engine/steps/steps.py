@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.engine.operators import (
@@ -24,6 +24,7 @@ from gscope.engine.operators import (
     window,
 )
 from gscope.engine.operators.base import pending_input
+from gscope.engine.steps.partial_epochs import PartialEpochs
 from gscope.engine.steps.unordered_queries import latent_sources
 from gscope.engine.storage.commits import batch_from_json, batch_to_json, state_from_json
 from gscope.engine.watermarks.bounds import ENDED
@@ -112,6 +113,7 @@ class Steps:
         trimmed_tuples: rows left out because a sample's threshold fell, by the query that read
             them.
         samples: the thresholds that follow the load; None if none does.
+        partial: the epochs that are answered without a host.
     """
 
     program: Program
@@ -122,9 +124,11 @@ class Steps:
     took_ns: dict[str, int] = field(default_factory=dict)
     shed_tuples: Counter[str] = field(default_factory=Counter)
     trimmed_tuples: Counter[str] = field(default_factory=Counter)
+    partial: PartialEpochs = field(init=False)
     _readers: dict[str, list[Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.partial = PartialEpochs(self.program)
         latent = latent_sources(self.program, self.latent_interfaces)
         for node in self.program.nodes:
             operator = _operator(node, is_latent=node.query in latent)
@@ -144,6 +148,8 @@ class Steps:
         for message in messages:
             if self.samples is not None and isinstance(message, Heartbeat) and message.schedule:
                 self.samples.on_schedule(message.stream, message.schedule)
+            if isinstance(message, Heartbeat) and message.gaps:
+                self.partial.on_gaps(message.stream, message.gaps)
             for port in self._readers.get(message.stream, ()):
                 match message:
                     case Batch():
@@ -254,6 +260,7 @@ class Steps:
             self.trimmed_tuples[query] = saved["trimmed_tuples"]
             if self.samples is not None:
                 self.samples.restore(saved["schedules"])
+            self.partial.restore(saved["gaps"])
             operator.state = state_from_json(saved["state"]) if saved["state"] else None
             for side, ports in zip(operator.sides, saved["sides"], strict=True):
                 for name, port_state in ports.items():
@@ -276,6 +283,10 @@ class Steps:
             "shed_tuples": self.shed_tuples[operator.node.query],
             "trimmed_tuples": self.trimmed_tuples[operator.node.query],
             "schedules": {} if self.samples is None else self.samples.snapshot(operator.node.query),
+            "gaps": self.partial.snapshot(operator.node.query),
+            "partial": [
+                asdict(each) for each in self.partial.of(operator.node.query, operator.watermark)
+            ],
             "waiting_tuples": held.tuples,
             "waiting_bytes": held.size_bytes,
             "state": None if operator.state is None else batch_to_json(operator.state),

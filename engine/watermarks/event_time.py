@@ -67,6 +67,25 @@ class EventTimes:
             return None
         return clock.time_of(math.ceil(watermark))
 
+    def has_epochs(self, query: str) -> bool:
+        """Return whether packet times determine the epochs of an operator."""
+        return query in self._clocks
+
+    def epoch_at(self, query: str, time_ns: int) -> int | None:
+        """Return the epoch of an operator to which a time belongs; None as for ``of``."""
+        clock = self._clocks.get(query)
+        return None if clock is None else clock.value(time_ns)
+
+    def time_of(self, source: Input, column: str, value: int) -> int | None:
+        """Return when a column of ``source`` reaches ``value``, nanoseconds since 1970.
+
+        None if the column is not an increasing function of packet times.
+        """
+        expression = self._outputs(source).get(column)
+        if expression is None or not all(_is_time(part) for part in walk(expression)):
+            return None
+        return _Clock(expression).time_of(value)
+
     def longest_ns(self, source: Input, column: str, steps: int) -> int | None:
         """Return the longest time, in ns, in which a column rises by at most ``steps``.
 

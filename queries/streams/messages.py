@@ -13,6 +13,7 @@ from gscope.queries.expressions.types import Direction
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.schema import ColumnSchema
+    from gscope.queries.streams.gaps import HostGap
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
@@ -127,6 +128,7 @@ class Heartbeat:
         trace: the hops so far.
         schedule: the thresholds of the stream's sample, if they follow the load; else None. It is
             cumulative: the last heartbeat says all.
+        gaps: what the stream lacks because it went on without a host; cumulative.
     """
 
     stream: str
@@ -136,6 +138,7 @@ class Heartbeat:
     punctuations: tuple[Punctuation, ...]
     trace: tuple[Hop, ...] = field(default=())
     schedule: ThresholdSchedule | None = None
+    gaps: tuple[HostGap, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,6 +253,7 @@ class StepCommitted(ProcessEvent):
         foreign: payloads that do not begin a message of a function's protocol, by function.
         crowded_out: tuples that a sampling operator left out because their supergroup was full, by
             query.
+        partial: the epochs that were answered without a host, by query; see ``PartialAnswer``.
     """
 
     kind = "commit"
@@ -268,6 +269,7 @@ class StepCommitted(ProcessEvent):
     wrapped_sums: dict[str, int]
     foreign: dict[str, int]
     crowded_out: dict[str, int]
+    partial: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

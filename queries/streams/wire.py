@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from gscope.errors import StreamError
+from gscope.queries.streams.gaps import HostGap
 from gscope.queries.streams.messages import (
     Base,
     Batch,
@@ -151,7 +152,7 @@ def _fields(message: Record) -> list[object]:
                     (hop.node, hop.arrived_ns, hop.queued_ns, hop.worked_ns, hop.counters)
                     for hop in message.trace
                 ],
-                *([] if message.schedule is None else [_schedule_fields(message.schedule)]),
+                *_optional_fields(message),
             ]
         case EndOfStream():
             return [_END, message.stream, message.sequence]
@@ -175,6 +176,13 @@ def _fields(message: Record) -> list[object]:
             ]
         case Merged():
             return [_MERGED, message.parts, *_fields(message.batch)[1:]]
+
+
+def _optional_fields(message: Heartbeat) -> list[object]:
+    schedule = None if message.schedule is None else _schedule_fields(message.schedule)
+    if message.gaps:
+        return [schedule, [(gap.host, gap.column, gap.least, gap.end) for gap in message.gaps]]
+    return [] if schedule is None else [schedule]
 
 
 def _schedule_fields(schedule: ThresholdSchedule) -> list[object]:
@@ -239,6 +247,7 @@ def _heartbeat(
     punctuations: list[list[object]],
     trace: list[list[object]],
     schedule: list[Any] | None = None,
+    gaps: list[list[object]] | None = None,
 ) -> Heartbeat:
     _ensure(str, (stream,))
     _ensure(int, (sequence, identity, clock_ns))
@@ -250,6 +259,7 @@ def _heartbeat(
         tuple(_punctuation(*p) for p in punctuations),
         tuple(_hop(*h) for h in trace),
         None if schedule is None else _schedule(*schedule),
+        () if gaps is None else tuple(_gap(*gap) for gap in gaps),
     )
 
 
@@ -258,6 +268,16 @@ def _punctuation(column: object, bound: object) -> Punctuation:
         problem = "wrong type in a punctuation"
         raise TypeError(problem)
     return Punctuation(column, bound)
+
+
+def _gap(host: object, column: object, least: object, end: object) -> HostGap:
+    if type(host) is not str or type(column) is not str:
+        problem = "wrong type in a gap"
+        raise TypeError(problem)
+    if type(least) is not int or type(end) is not int:
+        problem = "wrong type in a gap"
+        raise TypeError(problem)
+    return HostGap(host, column, least, end)
 
 
 def _hop(*fields: object) -> Hop:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.log.agent.messages import OfferedInterface  # noqa: TC001  # as the next
 from gscope.capture.process.confinement.plan import Confinement
 from gscope.capture.settings import ListenerSettings  # noqa: TC001  # ``from_plain`` reads hints
 from gscope.errors import GscopeError, UsageError
@@ -39,13 +40,11 @@ class ControlSettings:
 
     Attributes:
         listener: the listening socket, which it inherits, and what protects it.
-        live: the names of the devices that may be captured.
-        replayed: the names of the captures that may be replayed.
+        interfaces: the interfaces that the agent allows.
     """
 
     listener: ListenerSettings
-    live: tuple[str, ...] = ()
-    replayed: tuple[str, ...] = ()
+    interfaces: tuple[OfferedInterface, ...] = ()
 
     def write(self, folder: Path) -> Path:
         """Write the settings to ``folder``; return the file."""
@@ -98,25 +97,15 @@ def serve(folder: Path, events: EventWriter) -> None:
     )
     from gscope import __version__
     from gscope.capture.log.agent.board import CaptureBoard
-    from gscope.capture.log.agent.messages import (
-        AGENT_PROTOCOL,
-        LIVE,
-        REPLAYED,
-        Offer,
-        OfferedInterface,
-    )
+    from gscope.capture.log.agent.messages import AGENT_PROTOCOL, Offer
     from gscope.capture.log.agent.server import ControlServer
     from gscope.capture.log.remote.forwarder import Forwarder
     from gscope.capture.log.remote.readers import Readers
 
-    offered = (
-        *(OfferedInterface(name, LIVE) for name in settings.live),
-        *(OfferedInterface(name, REPLAYED) for name in settings.replayed),
-    )
-    board = CaptureBoard(tuple(each.name for each in offered), events.send)
+    board = CaptureBoard(tuple(each.name for each in settings.interfaces), events.send)
     readers = Readers(listener.address)
     path = folder / SOCKET_FILE
-    offer = Offer(AGENT_PROTOCOL, __version__, offered)
+    offer = Offer(AGENT_PROTOCOL, __version__, settings.interfaces)
     server = ControlServer(path, offer, board, listener.tokens, readers)
     forwarder = Forwarder(listener, path, readers)
     events.send(Listening(listener.address))

@@ -43,10 +43,12 @@ class OfferedInterface:
     Attributes:
         name: its name, without that of the host.
         kind: ``LIVE`` or ``REPLAYED``.
+        skew_ns: how far its promises stay behind the clock, see ``InterfaceSettings``.
     """
 
     name: str
     kind: str
+    skew_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

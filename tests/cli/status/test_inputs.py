@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
+import pytest
 from rich.console import Console, Group
 from tests.cli.status.run_folder import run_folder
 
+from gscope.capture.log.agent.client import ClockReading
 from gscope.capture.relay.input_status import InputStatus
 from gscope.cli.rundir.records import choose_run
 from gscope.cli.status.document import status_document
@@ -65,14 +67,15 @@ def test_an_input_that_is_refused_says_why_once() -> None:
     assert (str(each.state), each.reason) == ("refused", "wrong token")
 
 
-def document(work: Path) -> Any:
-    each = status(Clock())
+def document(work: Path, each: InputStatus | None = None) -> Any:
+    each = each or status(Clock())
     each.on_disconnected("connection refused", is_refused=False)
     counters = dict.fromkeys(
         ("streams", "received_tuples_total", "received_bytes", "held_tuples"), 1200
     )
     losses = {"late_tuples_total": 3, "shed_tuples_total": 0}
-    fields = {**each.fields(), **counters, **losses, "lag_ns": None, "is_awaited": True}
+    fields = {**each.fields(), **counters, **losses, "lag_ns": None, "gaps": []}
+    fields["is_awaited"] = True
     with run_folder(work) as run_dir:
         path = run_dir.path / CAPTURE_STATISTICS_FILE
         written = json.loads(path.read_text())
@@ -94,6 +97,46 @@ def test_a_killed_relay_is_resumed_as_a_relay(tmp_path: Path) -> None:
     text = io.StringIO()
     Console(file=text, width=140).print(Group(*status_view(found)))
     assert f"`gscope relay --run {name}` with the same queries resumes it" in text.getvalue()
+
+
+CLOCKS = [
+    # offset, error, skew; whether it is off whatever the error
+    (150_000_000, 1_000_000, 200_000_000, False),
+    (201_000_000, 2_000_000, 200_000_000, False),
+    (203_000_000, 2_000_000, 200_000_000, True),
+    (-203_000_000, 2_000_000, 200_000_000, True),
+    (10**12, 0, 0, False),
+]
+
+
+@pytest.mark.parametrize(("offset_ns", "error_ns", "skew_ns", "is_off"), CLOCKS)
+def test_a_clock_that_is_off_by_more_than_the_skew_is_reported_once(
+    offset_ns: int, error_ns: int, skew_ns: int, is_off: bool
+) -> None:
+    each = status(Clock())
+    each.skew_ns = skew_ns
+    assert each.on_clock(None) is None
+    reading = ClockReading(offset_ns, error_ns)
+    said = each.on_clock(reading)
+    assert (said is not None) == is_off
+    assert each.on_clock(reading) is None
+    if is_off:
+        assert ("ahead of" if offset_ns > 0 else "behind") in str(said)
+        assert each.on_clock(ClockReading(0, 0)) == "its clock is right again"
+
+
+def test_the_offset_of_a_clock_is_shown(tmp_path: Path) -> None:
+    each = status(Clock())
+    each.on_clock(ClockReading(-1_250_000, 100_000))
+    assert (each.fields()["clock_offset_ns"], each.fields()["clock_error_ns"]) == (
+        -1_250_000,
+        100_000,
+    )
+    found = document(tmp_path / "work", each)
+    text = io.StringIO()
+    Console(file=text, width=160).print(Group(*status_view(found)))
+    assert "-1.2ms ±0.1ms" in text.getvalue()
+    assert 'gscope_input_clock_offset_seconds{input="a"} -0.00125' in exposition(found)
 
 
 def test_inputs_take_the_place_of_interfaces(tmp_path: Path) -> None:
