@@ -38,12 +38,19 @@ class Endpoint(Protocol):
     def address(self) -> LogAddress:
         """The address that the user gave, for reports."""
 
-    def locate(self, is_stopped: threading.Event, *, is_known: bool) -> LogAddress | None:
+    def locate(
+        self,
+        is_stopped: threading.Event,
+        *,
+        is_known: bool,
+        on_starting: Callable[[], object],
+    ) -> LogAddress | None:
         """Return where the log is served now; None if all of it was served.
 
         Args:
             is_stopped: set to give up.
             is_known: whether rows of it have been received.
+            on_starting: called again and again while the input answers, but does not serve yet.
 
         Raises:
             StreamError: it is refused, and would be again.
@@ -69,7 +76,13 @@ class FixedEndpoint:
     def __init__(self, address: LogAddress) -> None:
         self.address = address
 
-    def locate(self, _is_stopped: threading.Event, *, is_known: bool) -> LogAddress | None:  # noqa: ARG002
+    def locate(
+        self,
+        _is_stopped: threading.Event,
+        *,
+        is_known: bool,  # noqa: ARG002
+        on_starting: Callable[[], object],  # noqa: ARG002
+    ) -> LogAddress | None:
         """Return the address."""
         return self.address
 
@@ -104,7 +117,13 @@ class AgentEndpoint:
         self._clock = OffsetEstimate()
         self._thread: threading.Thread | None = None
 
-    def locate(self, is_stopped: threading.Event, *, is_known: bool) -> LogAddress | None:
+    def locate(
+        self,
+        is_stopped: threading.Event,
+        *,
+        is_known: bool,
+        on_starting: Callable[[], object],
+    ) -> LogAddress | None:
         """Ask for the capture until it serves; return where."""
         with AgentClient(self.address) as agent:
             for _ in range(int(STARTS_S / POLL_S)):
@@ -116,6 +135,7 @@ class AgentEndpoint:
                 if state.state == FAILED:
                     message = f"{self.address} cannot capture: {state.reason}"
                     raise (DisconnectedError if is_known else StreamError)(message)
+                on_starting()
                 if is_stopped.wait(POLL_S):
                     break
         message = f"{self.address} has not started to capture"

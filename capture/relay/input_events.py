@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Starting:
+    """An agent answers, and is about to capture.
+
+    Attributes:
+        input: its name.
+    """
+
+    input: str
+
+
+@dataclass(frozen=True, slots=True)
 class Connected:
     """An input answers, and runs the same LFTAs.
 
@@ -77,4 +88,4 @@ class Crashed:
     error: Exception
 
 
-InputEvent = Connected | Received | Disconnected | Crashed
+InputEvent = Starting | Connected | Received | Disconnected | Crashed

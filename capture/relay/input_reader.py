@@ -15,7 +15,13 @@ from gscope.capture.log.description import ensure_same_lftas
 from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.remote.connection import CALL_S
 from gscope.capture.relay.held_rows import HeldRows
-from gscope.capture.relay.input_events import Connected, Crashed, Disconnected, Received
+from gscope.capture.relay.input_events import (
+    Connected,
+    Crashed,
+    Disconnected,
+    Received,
+    Starting,
+)
 from gscope.capture.relay.stream_rows import conformed, extents_of
 from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
@@ -152,7 +158,11 @@ class InputReader:
         pause_s = FIRST_PAUSE_S
         while not self._is_stopped.is_set():
             try:
-                located = self.endpoint.locate(self._is_stopped, is_known=self._is_known)
+                located = self.endpoint.locate(
+                    self._is_stopped,
+                    is_known=self._is_known,
+                    on_starting=lambda: self._put(Starting(self.name)),
+                )
                 if located is None:
                     # An agent remembers that it has served everything.
                     self._put(Disconnected(self.name, f"{self.address} has ended", False))

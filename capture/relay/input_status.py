@@ -80,6 +80,10 @@ class InputStatus:
         """For how long nothing has come, in nanoseconds."""
         return self.monotonic_ns() - self._heard_at_ns
 
+    def on_starting(self) -> None:
+        """Note that the input answers, and is about to capture: it is not silent."""
+        self._heard_at_ns = self.monotonic_ns()
+
     def on_connected(self) -> None:
         """Note a new connection."""
         self.is_connected = True

@@ -14,7 +14,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
-from gscope.capture.relay.input_events import Connected, Crashed, Disconnected, Received
+from gscope.capture.relay.input_events import (
+    Connected,
+    Crashed,
+    Disconnected,
+    Received,
+    Starting,
+)
 from gscope.capture.relay.input_reader import InputReader
 from gscope.capture.relay.input_status import InputState, InputStatus
 from gscope.capture.relay.merged_stream import MergedStream
@@ -206,6 +212,8 @@ class RelayLoop:
     def _on_event(self, event: InputEvent) -> None:
         status = self.statuses[event.input]
         match event:
+            case Starting():
+                status.on_starting()
             case Connected():
                 status.on_connected()
                 self._logs[event.input] = event.log

@@ -256,11 +256,12 @@ class Agent:
             path = self._folder / CAPTURES_FOLDER / name
             try:
                 path.mkdir(mode=0o700, exist_ok=True)
-            except OSError as error:
-                self._reply(name, digest, _failed(f"cannot create {path}: {os_reason(error)}"))
+                write_plain(path / REQUEST_FILE, HeldRequest(request, digest, is_known))
+                capture = self._hold(path)
+            except (OSError, UsageError) as error:
+                reason = os_reason(error) if isinstance(error, OSError) else str(error)
+                self._reply(name, digest, _failed(f"cannot create {path}: {reason}"))
                 return
-            write_plain(path / REQUEST_FILE, HeldRequest(request, digest, is_known))
-            capture = self._hold(path)
             self._notify(f"capture {name}: requested for {_queries(request)}")
         capture.wanted_s = time.monotonic()
         capture.start(is_known=is_known)

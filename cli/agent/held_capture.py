@@ -20,6 +20,7 @@ from gscope.cli.rundir import lock as run_lock
 from gscope.cli.rundir.records import FOLDER_PREFIX
 from gscope.cli.rundir.run_dir import remove_run
 from gscope.cli.supervision.child_process import ChildProcess
+from gscope.errors import UsageError
 from gscope.queries.streams.process_events import (
     REQUESTED_CAPTURE_EVENTS,
     CaptureServing,
@@ -188,7 +189,11 @@ class HeldCapture:
     def _store(self, held: HeldRequest) -> None:
         if held != self.held:
             self.held = held
-            write_plain(self._folder / REQUEST_FILE, held)
+            try:
+                write_plain(self._folder / REQUEST_FILE, held)
+            except UsageError as error:
+                # What is lost with the file is what a later agent would have known.
+                self._on_words(str(error))
 
 
 _ORDERLY = tuple(128 + number for number in (signal.SIGTERM, signal.SIGINT))

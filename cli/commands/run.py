@@ -305,45 +305,13 @@ def run(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     relay = requested_relay(remote, inputs, overrides, limits, saving, config)
-    hosts = requested_hosts(remote, relay, inputs, service, config)
     return answer(
-        Inputs(began, request, inputs, overrides, limits, relay, hosts),
+        Inputs(began, request, inputs, overrides, limits, relay, remote),
         output,
         saving,
         service,
         config,
     )
-
-
-def requested_hosts(
-    remote: InputRequest,
-    relay: RelaySettings | None,
-    inputs: DeviceRequest,
-    service: ServiceRequest,
-    config: Config,
-) -> HostsOfRun | None:
-    """Return the hosts whose agents capture for a run; None if there is none.
-
-    A run that is resumed has stored their interfaces.
-
-    Raises:
-        GscopeError: an agent does not answer or refuses, or options contradict each other.
-    """
-    from gscope.cli.rundir.records import FOLDER_PREFIX
-    from gscope.cli.session.hosts import offered_hosts, read_hosts
-
-    if relay is None or remote.inputs:
-        return None
-    if service.has_no_job:
-        message = (
-            "a run that asks agents of other hosts to capture answers its queries itself; leave "
-            "out --no-job"
-        )
-        raise UsageError(message)
-    stored = None
-    if service.name is not None:
-        stored = read_hosts(config.work_dir / f"{FOLDER_PREFIX}{service.name}")
-    return stored or offered_hosts(relay).limited(inputs.devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +325,7 @@ class Inputs:
         overrides: the settings for all devices.
         limits: how long to capture.
         relay: the logs of other hosts that are read instead of devices; None to capture.
-        hosts: the hosts of ``relay`` if these are agents; None otherwise.
+        remote: what the command line says of other hosts; None for a relay.
     """
 
     began: float
@@ -366,9 +334,14 @@ class Inputs:
     overrides: Overrides
     limits: RunLimits
     relay: RelaySettings | None
-    hosts: HostsOfRun | None = None
+    remote: InputRequest | None = None
 
-    def interfaces(self, config: Config) -> tuple[InterfaceSettings, ...]:
+    @property
+    def asks_agents(self) -> bool:
+        """Whether agents of other hosts are asked to capture."""
+        return self.relay is not None and self.remote is not None and not self.remote.inputs
+
+    def interfaces(self, config: Config, hosts: HostsOfRun | None) -> tuple[InterfaceSettings, ...]:
         """Return the interfaces of the program.
 
         Raises:
@@ -377,8 +350,8 @@ class Inputs:
         from gscope.cli.config.capture_devices import live_interfaces
         from gscope.cli.config.relay_inputs import named_interfaces
 
-        if self.hosts is not None:
-            return tuple(InterfaceSettings(name) for name in self.hosts.interfaces)
+        if hosts is not None:
+            return tuple(InterfaceSettings(name) for name in hosts.interfaces)
         if self.relay is not None:
             return named_interfaces(self.devices.devices)
         devices = self.devices
@@ -400,7 +373,9 @@ def answer(
 
     if inputs.relay is not None:
         config = config_of_reader(config)
-    session = _session(inputs, output, saving, service, config)
+    session = None
+    if not inputs.asks_agents:
+        session = _session(inputs, output, saving, service, config)
     listeners: tuple[Listener, ...] = ()
     detached: Detached | None = None
     sensor = requested_sensor(config, output, saving, has_no_job=service.has_no_job)
@@ -410,6 +385,9 @@ def answer(
             return found
         detached = found
         listeners = (detached.on_change,)
+    if session is None:
+        # The client of agents starts threads, which a process that detaches must not have.
+        session = _session(inputs, output, saving, service, config)
     shown = run_observer(
         is_quiet=output.is_quiet or service.is_detached,
         has_progress=not output.hides_progress,
@@ -453,9 +431,10 @@ def _session(
         has_texts=bool(request.expressions) or len(request.queries) > 1,
     )
     request.ensure_some()
+    hosts = requested_hosts(inputs, service, config) if inputs.asks_agents else None
     return Session(
         request,
-        inputs.interfaces(config),
+        inputs.interfaces(config, hosts),
         inputs.limits,
         None,
         output.folder,
@@ -464,8 +443,41 @@ def _session(
         service.log_file,
         saving,
         relay=inputs.relay,
-        hosts=inputs.hosts,
+        hosts=hosts,
     )
+
+
+def requested_hosts(inputs: Inputs, service: ServiceRequest, config: Config) -> HostsOfRun:
+    """Return the hosts whose agents capture for a run.
+
+    A run that is resumed has stored their interfaces.
+
+    Raises:
+        GscopeError: an agent does not answer or refuses, or options contradict each other.
+    """
+    from gscope.cli.rundir.records import FOLDER_PREFIX
+    from gscope.cli.session.hosts import offered_hosts, read_hosts
+
+    assert inputs.relay is not None
+    if service.has_no_job:
+        message = (
+            "a run that asks agents of other hosts to capture answers its queries itself; leave "
+            "out --no-job"
+        )
+        raise UsageError(message)
+    stored = None
+    if service.name is not None:
+        stored = read_hosts(config.work_dir / f"{FOLDER_PREFIX}{service.name}")
+    if stored is None:
+        return offered_hosts(inputs.relay).limited(inputs.devices.devices)
+    names = [each.name for each in inputs.relay.inputs]
+    if missing := [name for name in stored.names if name not in names]:
+        message = (
+            f"run {service.name} was started with the hosts {', '.join(stored.names)}, and "
+            f"{missing[0]} is missing; name all of them, or choose another name with --run"
+        )
+        raise UsageError(message)
+    return stored
 
 
 def _detached(folder: Path | None, *, is_sensor: bool) -> Detached | int:

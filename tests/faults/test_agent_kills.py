@@ -186,7 +186,7 @@ def test_epochs_that_lack_a_killed_agent_are_those_that_are_marked(
     marked = {
         epoch
         for each in found
-        for epoch in range(each["first_epoch"], (each["last_epoch"] or last) + 1)
+        for epoch in range(each["first_epoch"], min(each["last_epoch"] or last, last) + 1)
     }
     by_host = answered()
     lacking = {epoch for epoch in by_host["a.up"] - by_host["b.up"] if epoch < last}

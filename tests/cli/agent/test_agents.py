@@ -221,11 +221,16 @@ def test_the_control_process_has_no_privileges(pair: Pair) -> None:
     assert not is_root or "0" not in status["Uid"].split()
 
 
-def test_an_agent_ends_in_order(tmp_path: Path) -> None:
+def test_an_agent_forgets_a_capture_that_is_not_wanted_and_ends_in_order(tmp_path: Path) -> None:
     token_file(tmp_path)
     write_links(tmp_path)
-    agent = AgentProcess(tmp_path, "c", "--allow-capture", tmp_path / "up.pcap")
+    capture = ("--allow-capture", tmp_path / "up.pcap")
+    agent = AgentProcess(tmp_path, "c", *capture, "--forget-after", "2s")
     try:
+        with AgentClient(LogAddress(TcpAddress.parse(agent.address), TOKEN)) as client:
+            assert client.begin("left-1", request(), is_known=False).state == "starting"
+        wait_for(lambda: "its host has not been heard for 2 s" in agent.reported, "an agent")
+        agent.await_forgotten()
         assert agent.stop() == 0
         assert not agent.children()
     finally:
