@@ -152,6 +152,7 @@ def test_a_request_that_does_not_fit_is_refused_with_the_reason(
     assert reason in found.reason
 
 
+@pytest.mark.long
 def test_a_run_reports_why_an_agent_refuses_it(pair: Pair) -> None:
     """The agent has no user code, so a query that calls some means nothing to it."""
     code = pair.folder / "code.py"
