@@ -61,9 +61,6 @@ class StreamLog(LogUsage):
         budget: policy for a disk budget that is used up.
         most_registered: how many further consumers may register themselves; see ``register``.
 
-    Attributes:
-        begun: the number of the first message that this process writes, by stream.
-
     Raises:
         StreamError: the log is unusable, damaged or in use; one sentence.
     """
@@ -94,7 +91,6 @@ class StreamLog(LogUsage):
             most_registered=most_registered,
         )
         self._held = self._ledger.held
-        self.begun = {name: held.end for name, held in self._held.items()}
         self._resumed = {
             stream: ResumedBounds(heartbeat.punctuations)
             for stream, heartbeat in self._ledger.latest.items()

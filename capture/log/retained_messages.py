@@ -46,6 +46,7 @@ class Ledger:
 
     Attributes:
         held: retained messages by stream.
+        begun: the number of the first message that this process writes, by stream.
 
     Raises:
         StreamError: the log is unusable, damaged or in use.
@@ -80,6 +81,7 @@ class Ledger:
         try:
             self.acknowledged = Acknowledgements(folder, consumers, most_registered)
             self._recover()
+            self.begun = {name: held.end for name, held in self.held.items()}
         except BaseException:
             self._index.close()
             raise

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gscope.capture.log.retained_messages import Ledger
     from gscope.capture.log.segments import SegmentFolder
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LogUsage:
-    """The part of a log that its budget uses."""
+    """The part of a log that its budget and its server use."""
 
     _ledger: Ledger
     _segments: SegmentFolder
@@ -30,6 +30,11 @@ class LogUsage:
     def held_batches(self) -> int:
         """Number of retained segments."""
         return self._ledger.held_batches
+
+    @property
+    def begun(self) -> Mapping[str, int]:
+        """The number of the first message that this process writes, by stream."""
+        return self._ledger.begun
 
     @property
     def free_bytes(self) -> int:
