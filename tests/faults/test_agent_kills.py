@@ -30,7 +30,7 @@ SECONDS = """
 DEFINE { query_name seconds; } SELECT tb, interface, count(*) AS packets FROM up.UDP
 GROUP BY time AS tb, interface
 """
-ROWS_BETWEEN_KILLS = 200
+ROWS_BETWEEN_KILLS = 100
 
 
 class Hosts:
