@@ -2,8 +2,8 @@
 
 Both are machine code of the same LLVM assembly, so they give the same rows and work on the same
 tables: one replaces the other between two calls, and no group has to be handed over. Unoptimised
-code is made in a twentieth of the time. The optimiser starts once a kernel has processed so many
-packets that it is likely to pay, in a thread of low priority: a small capture never waits for it.
+code is made in a twentieth of the time. The optimiser starts once a kernel has processed enough
+packets for it to pay, in a thread of low priority: a small capture never waits for it.
 """
 
 from __future__ import annotations
