@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,12 +18,15 @@ from tests.support.requirements import needs, needs_root
 
 from gscope.engine.spark import evaluation
 from gscope.engine.spark.cluster.executors import executors_of
+from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.watermarks import release_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.support.spark_cluster import ClusterSession
+
+    from gscope.engine.steps.steps import Evaluation, Step
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_root, needs("unshare", "openssl")]
 
@@ -75,31 +79,37 @@ def test_operators_in_partitions_give_the_expected_rows(case: Case, apart: Clust
 
 
 class Killer(threading.Thread):
-    """Kills with SIGKILL while tasks run, ``times`` times, each after the last loss was made up for."""
+    """Kills in the middle of steps, ``times`` times, each after the last loss was made up for."""
 
     def __init__(self, apart: ClusterSession, kill: Callable[[], None], times: int) -> None:
         super().__init__(daemon=True)
         self._apart = apart
         self._kill = kill
         self._left = times
-        self.killed = 0
         self._over = threading.Event()
+        self.in_step = threading.Event()
+        self.killed = 0
 
     def run(self) -> None:
-        tracker = self._apart.session.sparkContext.statusTracker()
-        while self._left and not self._over.wait(0.005):
-            stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
-            if any(stage is not None and stage.numActiveTasks for stage in stages):
+        while self._left and not self._over.is_set():
+            if self.in_step.wait(0.1) and self._has_tasks():
+                known = set(executors_of(self._apart.session))
                 self._kill()
                 self._left -= 1
                 self.killed += 1
-                self._await(2)
+                wait_for(partial(self._is_made_up_for, known), "a new executor")
 
-    def _await(self, executors: int) -> None:
-        wait_for(
-            lambda: self._over.is_set() or len(executors_of(self._apart.session)) >= executors,
-            "a new executor",
-        )
+    def _has_tasks(self) -> bool:
+        """Whether the step has sent tasks to executors, and is not over yet."""
+        tracker = self._apart.session.sparkContext.statusTracker()
+        while self.in_step.is_set():
+            if tracker.getActiveStageIds():
+                return self.in_step.is_set()
+        return False
+
+    def _is_made_up_for(self, known: set[str]) -> bool:
+        found = set(executors_of(self._apart.session))
+        return self._over.is_set() or (len(found) > 1 and not found <= known)
 
     def stop(self) -> None:
         self._over.set()
@@ -108,8 +118,8 @@ class Killer(threading.Thread):
 
 def kill_executor(apart: ClusterSession) -> None:
     """Kill one executor; its worker starts another."""
-    (pid, *_) = [pid for worker in apart.cluster.workers for pid in worker.executors()]
-    os.kill(pid, signal.SIGKILL)
+    pids = [pid for worker in apart.cluster.workers for pid in worker.executors()]
+    os.kill(pids[0], signal.SIGKILL)
 
 
 def kill_worker(apart: ClusterSession) -> None:
@@ -133,8 +143,18 @@ def test_nothing_is_lost_or_answered_twice_when_executors_are_killed(
     monkeypatch.setattr(release_size, "MAX_STEP_ROWS", 200)
     case = CASES[name]
     killed = 0
+    evaluate = Evaluator.run
     while killed < executor_kills:
         killer = Killer(apart, lambda: kill(apart), executor_kills - killed)
+
+        def watched(self: Evaluator, step: Step, killer: Killer = killer) -> Evaluation:
+            killer.in_step.set()
+            try:
+                return evaluate(self, step)
+            finally:
+                killer.in_step.clear()
+
+        monkeypatch.setattr(Evaluator, "run", watched)
         killer.start()
         try:
             rows = answer(case.program(case.files), case.files, BACKLOG, apart.session)

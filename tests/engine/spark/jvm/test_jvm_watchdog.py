@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gscope.engine.spark.cluster.executors import ExecutorWatch
     from gscope.engine.spark.jvm.gateway import JvmProcess
 
 
@@ -157,6 +158,18 @@ def test_the_end_of_java_ends_the_job(stage: Stage) -> None:
         "event": "failed",
         "message": "Spark's Java ended with signal SIGKILL",
     }
+
+
+def test_a_cluster_without_executors_ends_the_job(stage: Stage) -> None:
+    answers: list[str | None] = [None, "spark://a:7077 has had no executor for 120 s"]
+    watch = SimpleNamespace(failure=lambda: answers.pop(0) if answers else None)
+    stage.watchdog._executors = cast("ExecutorWatch", watch)
+    with stage.watchdog:
+        assert stage.has_ended.wait(PATIENCE_S)
+    assert stage.codes == [1]
+    failed = [event for event in stage.reported if event["event"] == "failed"]
+    message = "spark://a:7077 has had no executor for 120 s"
+    assert failed == [{"event": "failed", "message": message}]
 
 
 def test_the_end_of_java_for_lack_of_memory_is_reported_as_that(stage: Stage) -> None:

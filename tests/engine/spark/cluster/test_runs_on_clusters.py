@@ -1,11 +1,16 @@
-"""Runs on clusters that do not work end with one sentence, in bounded time."""
+"""The command on clusters: an environment that is shipped, and what does not work.
+
+Each failure is one sentence, in bounded time.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+import tarfile
 import time
+import venv
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +19,13 @@ from tests.support.requirements import CAPTURES, needs_captures
 from tests.support.spark_cluster import SparkCluster
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long, needs_captures]
 
+CAPTURE = CAPTURES / "ndpi-dns.pcap"
 QUERY = "SELECT tb, count(*) FROM IP GROUP BY time/10 as tb"
 MOST_S = 300.0
 
@@ -38,16 +45,42 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         yield running
 
 
-def failed(cluster: SparkCluster, folder: Path, *settings: str) -> str:
-    """What a replay on ``cluster`` says when it fails."""
+def replayed(
+    cluster: SparkCluster, folder: Path, *settings: str
+) -> subprocess.CompletedProcess[str]:
+    """Replay a capture on ``cluster``."""
     began = time.monotonic()
     flags = ["--master", cluster.url, "--spark-secret-file", str(cluster.secret_file), *settings]
     work = ["--work-dir", str(folder / "work"), "--user", "root"] if os.geteuid() == 0 else []
-    ended = run("replay", "-e", QUERY, CAPTURES / "ndpi-dns.pcap", *flags, *work, "-o", "csv")
-    assert ended.returncode == 1, ended.stderr
+    ended = run("replay", "-e", QUERY, CAPTURE, *flags, *work, "-o", "csv")
     assert time.monotonic() - began < MOST_S
+    return ended
+
+
+def failed(cluster: SparkCluster, folder: Path, *settings: str) -> str:
+    """What a replay on ``cluster`` says when it fails."""
+    ended = replayed(cluster, folder, *settings)
+    assert ended.returncode == 1, ended.stderr
     (line,) = ended.stderr.splitlines()
     return line
+
+
+def test_an_environment_that_is_shipped(cluster: SparkCluster, tmp_path: Path) -> None:
+    """Executors unpack it, and run the Python in it."""
+    venv.create(tmp_path / "env", symlinks=True)
+    (packages,) = (tmp_path / "env/lib").glob("python*/site-packages")
+    mark = tmp_path / "used"
+    paths = [path for path in sys.path if path.startswith("/")]
+    script = f"import pathlib; pathlib.Path({str(mark)!r}).touch()"
+    (packages / "all.pth").write_text("\n".join([*paths, script]))
+    with tarfile.open(tmp_path / "env.tar.gz", "w:gz") as packed:
+        packed.add(tmp_path / "env", arcname=".")
+    shipped = f"spark.archives={tmp_path / 'env.tar.gz'}#environment"
+    ended = replayed(cluster, tmp_path, "--spark-conf", shipped)
+    assert ended.returncode == 0, ended.stderr
+    assert mark.exists()
+    local = run("replay", "-e", QUERY, CAPTURE, "-o", "csv", "--work-dir", tmp_path / "here")
+    assert ended.stdout == local.stdout
 
 
 def test_a_python_that_does_not_exist(cluster: SparkCluster, tmp_path: Path) -> None:
