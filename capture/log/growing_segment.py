@@ -9,7 +9,7 @@ from gscope.capture.log.divided_rows import (
     has_partitions,
     without_partitions,
 )
-from gscope.capture.log.plain_segment import PlainSegment
+from gscope.capture.log.plain_segment import PlainSegment, is_number
 from gscope.queries.streams.messages import RowGroup
 
 if TYPE_CHECKING:
@@ -48,12 +48,13 @@ class GrowingSegment:
         self._ranges = ranges
         self._groups: list[RowGroup] = []
         self._held: dict[int, list[pa.RecordBatch]] = {}
-        self._held_bytes = 0
+        self._held_rows = 0
+        self._row_bits = sum(field.type.bit_width for field in schema if is_number(field))
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the file, and of rows that are not written yet."""
-        return self._segment.size_bytes + self._held_bytes
+        return self._segment.size_bytes + self._held_rows * self._row_bits // 8
 
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:
@@ -76,10 +77,10 @@ class GrowingSegment:
             everything = (0, 0 if ranges is None else ranges.partitions)
             self._write(everything, [without_partitions(batch)])
             return
+        self._held_rows += batch.num_rows
         for number, rows in ranges.divided(batch):
             held = self._held.setdefault(number, [])
             held.append(rows)
-            self._held_bytes += rows.nbytes
             if sum(each.num_rows for each in held) >= GROUP_ROWS:
                 self._write_held(ranges, number)
 
@@ -96,7 +97,7 @@ class GrowingSegment:
 
     def _write_held(self, ranges: Ranges, number: int) -> None:
         held = self._held.pop(number)
-        self._held_bytes -= sum(each.nbytes for each in held)
+        self._held_rows -= sum(each.num_rows for each in held)
         self._write(ranges.bounds(number), held)
 
     def _write(self, bounds: tuple[int, int], batches: list[pa.RecordBatch]) -> None:

@@ -47,11 +47,16 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.binary())
 """A column of one word, as the name of the interface."""
 
 
+def is_number(field: pa.Field) -> bool:
+    """Return whether a column can be written so that does not consist of one word."""
+    return not field.nullable and field.type in _TYPES
+
+
 def is_plain(batch: pa.RecordBatch) -> bool:
     """Return whether batches like this one can be written so."""
     return all(
-        not field.nullable
-        and (field.type in _TYPES or (field.type == _CONSTANT and len(column.dictionary) == 1))
+        is_number(field)
+        or (not field.nullable and field.type == _CONSTANT and len(column.dictionary) == 1)
         for field, column in zip(batch.schema, batch.columns, strict=True)
     )
 
@@ -90,8 +95,9 @@ class PlainSegment:
         rows = sum(batch.num_rows for batch in batches)
         parts: list[_Bytes] = []
         pages = []
-        for number, column in enumerate(self._columns):
-            head, bodies = column.pages([batch.columns[number] for batch in batches], rows)
+        columns = zip(*(batch.columns for batch in batches), strict=True)
+        for column, pieces in zip(self._columns, columns, strict=True):
+            head, bodies = column.pages(pieces, rows)
             pages.append((len(head), sum(map(len, bodies))))
             parts += (head, *bodies)
         self._groups.append(_Group(self.size_bytes, rows, pages))
