@@ -51,6 +51,8 @@ def open_interface(
 
     if not isinstance(source, FanoutSource):
         return over(source)
+    if program.partitioning is not None:
+        source.divide(program.partitioning.members)
     rings = [over(ring, lane) for lane, ring in enumerate(source.rings)]
     ensure_orders_survive(name, program.lftas)
     lanes = [Lane(ring) for ring in rings]

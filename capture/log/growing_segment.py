@@ -49,7 +49,7 @@ class GrowingSegment:
         self._groups: list[RowGroup] = []
         self._held: dict[int, list[pa.RecordBatch]] = {}
         self._held_rows = 0
-        self._row_bits = sum(field.type.bit_width for field in schema if is_number(field))
+        self._row_bits: int = sum(field.type.bit_width for field in schema if is_number(field))
 
     @property
     def size_bytes(self) -> int:

@@ -38,24 +38,24 @@ if TYPE_CHECKING:
     from gscope.capture.sources.af_packet.filter import Instruction
     from gscope.queries.plan.split.kernel_filter import Condition
 
-_LD_LEN, _LDX_IP_HEADER = 0x80, 0xB1
-_LD = {1: 0x30, 2: 0x28, 4: 0x20}
+_LD_LEN, LDX_IP_HEADER = 0x80, 0xB1
+LD = {1: 0x30, 2: 0x28, 4: 0x20}
 """Load 1, 2 or 4 bytes at an offset; adding ``_INDIRECT`` makes the offset relative to ``X``."""
 _INDIRECT = 0x20
-_ADD, _AND, _LSH, _RSH, _TAX = 0x04, 0x54, 0x64, 0x74, 0x07
-_JUMP, _JEQ, _JGT, _JGE, _JGE_X = 0x05, 0x15, 0x25, 0x35, 0x3D
-_RETURN, _RETURN_A = 0x06, 0x16
+ADD, ADD_X, AND, _LSH, _RSH, _TAX = 0x04, 0x0C, 0x54, 0x64, 0x74, 0x07
+_JUMP, JEQ, _JGT, _JGE, _JGE_X, JSET = 0x05, 0x15, 0x25, 0x35, 0x3D, 0x45
+RETURN, _RETURN_A = 0x06, 0x16
 
-_TYPE_AT, _L3 = 12, 14
+_TYPE_AT, L3 = 12, 14
 _IPV4, _IPV6, _ARP = 0x0800, 0x86DD, 0x0806
 _IPV4_BYTES, _IPV6_BYTES = 20, 40
-_EXTENSIONS = (0, 43, 44, 60)
+EXTENSIONS = (0, 43, 44, 60)
 """Hop-by-hop options, routing, fragment, destination options: headers that the decoder skips."""
 _MOST = 0xFFFFFFFF
 
 _COMPARE = {
-    "eq": (_JEQ, False),
-    "ne": (_JEQ, True),
+    "eq": (JEQ, False),
+    "ne": (JEQ, True),
     "gt": (_JGT, False),
     "le": (_JGT, True),
     "ge": (_JGE, False),
@@ -90,16 +90,16 @@ _TRANSPORT = {
     "flags": FieldOffset(13, 1, is_transport=True),
     **{name: FieldOffset(13, 1, is_transport=True, bit=bit) for name, bit in _FLAG_BITS.items()},
 }
-_IN_IPV4 = {
-    "protocol": FieldOffset(_L3 + 9, 1),
-    "srcIP": FieldOffset(_L3 + 12, 4),
-    "destIP": FieldOffset(_L3 + 16, 4),
+IPV4_FIELDS = {
+    "protocol": FieldOffset(L3 + 9, 1),
+    "srcIP": FieldOffset(L3 + 12, 4),
+    "destIP": FieldOffset(L3 + 16, 4),
     **_TRANSPORT,
 }
-_IN_IPV6 = {
-    "protocol": FieldOffset(_L3 + 6, 1),
-    "srcIP": FieldOffset(_L3 + 8, 16),
-    "destIP": FieldOffset(_L3 + 24, 16),
+IPV6_FIELDS = {
+    "protocol": FieldOffset(L3 + 6, 1),
+    "srcIP": FieldOffset(L3 + 8, 16),
+    "destIP": FieldOffset(L3 + 24, 16),
     **_TRANSPORT,
 }
 
@@ -110,24 +110,24 @@ def compile_condition(condition: Condition, snaplen: int) -> list[Instruction]:
         return accept_all(snaplen)
     program = FilterProgram()
     program.emit(_LD_LEN)
-    program.decide(_JGE, _L3 + _IPV4_BYTES, "look", "accept")
+    program.decide(_JGE, L3 + _IPV4_BYTES, "look", "accept")
     program.label("look")
-    program.emit(_LD[2], _TYPE_AT)
+    program.emit(LD[2], _TYPE_AT)
     kinds = ((_IPV4, "ipv4"), (_IPV6, "ipv6"), (_ARP, "arp"))
     for ethertype, name in kinds:
-        program.decide(_JEQ, ethertype, name, f"not {name}")
+        program.decide(JEQ, ethertype, name, f"not {name}")
         program.label(f"not {name}")
     program.jump("accept")
     program.label("ipv4")
-    _ipv4(program, _specialized(condition, {"ethertype": _IPV4, "ipversion": 4}, _IN_IPV4))
+    _ipv4(program, _specialized(condition, {"ethertype": _IPV4, "ipversion": 4}, IPV4_FIELDS))
     program.label("ipv6")
-    _ipv6(program, _specialized(condition, {"ethertype": _IPV6, "ipversion": 6}, _IN_IPV6))
+    _ipv6(program, _specialized(condition, {"ethertype": _IPV6, "ipversion": 6}, IPV6_FIELDS))
     program.label("arp")
     program.test(_specialized(condition, {"ethertype": _ARP}, {}), {}, 0)
     program.label("accept")
-    program.emit(_RETURN, snaplen)
+    program.emit(RETURN, snaplen)
     program.label("reject")
-    program.emit(_RETURN, 0)
+    program.emit(RETURN, 0)
     return program.assembled()
 
 
@@ -142,7 +142,7 @@ def conjunction(first: Sequence[Instruction], second: Sequence[Instruction]) -> 
         return list(first)
     joined = [
         (_JUMP, 0, 0, len(first) - at - 1)
-        if code == _RETURN and operand
+        if code == RETURN and operand
         else (code, yes, no, operand)
         for at, (code, yes, no, operand) in enumerate(first)
     ]
@@ -150,37 +150,37 @@ def conjunction(first: Sequence[Instruction], second: Sequence[Instruction]) -> 
 
 
 def _ipv4(program: FilterProgram, condition: Condition) -> None:
-    program.emit(_LD[1], _L3)
-    program.emit(_AND, 0xF0)
-    program.decide(_JEQ, 0x40, "is ipv4", "accept")
+    program.emit(LD[1], L3)
+    program.emit(AND, 0xF0)
+    program.decide(JEQ, 0x40, "is ipv4", "accept")
     program.label("is ipv4")
     transport_bytes = _transport_bytes(condition)
     if transport_bytes:
-        program.emit(_LD[1], _L3)
-        program.emit(_AND, 0x0F)
+        program.emit(LD[1], L3)
+        program.emit(AND, 0x0F)
         program.emit(_LSH, 2)
-        program.emit(_ADD, _L3 + transport_bytes)
+        program.emit(ADD, L3 + transport_bytes)
         program.emit(_TAX)
         program.emit(_LD_LEN)
         program.decide(_JGE_X, 0, "has transport", "accept")
         program.label("has transport")
-        program.emit(_LDX_IP_HEADER, _L3)
-    program.test(condition, _IN_IPV4, None)
+        program.emit(LDX_IP_HEADER, L3)
+    program.test(condition, IPV4_FIELDS, None)
 
 
 def _ipv6(program: FilterProgram, condition: Condition) -> None:
     program.emit(_LD_LEN)
-    program.decide(_JGE, _L3 + _IPV6_BYTES + _transport_bytes(condition), "long enough", "accept")
+    program.decide(_JGE, L3 + _IPV6_BYTES + _transport_bytes(condition), "long enough", "accept")
     program.label("long enough")
-    program.emit(_LD[1], _L3)
-    program.emit(_AND, 0xF0)
-    program.decide(_JEQ, 0x60, "is ipv6", "accept")
+    program.emit(LD[1], L3)
+    program.emit(AND, 0xF0)
+    program.decide(JEQ, 0x60, "is ipv6", "accept")
     program.label("is ipv6")
-    program.emit(_LD[1], _L3 + 6)
-    for protocol in _EXTENSIONS:
-        program.decide(_JEQ, protocol, "accept", f"not {protocol}")
+    program.emit(LD[1], L3 + 6)
+    for protocol in EXTENSIONS:
+        program.decide(JEQ, protocol, "accept", f"not {protocol}")
         program.label(f"not {protocol}")
-    program.test(condition, _IN_IPV6, _L3 + _IPV6_BYTES)
+    program.test(condition, IPV6_FIELDS, L3 + _IPV6_BYTES)
 
 
 def _specialized(
@@ -275,21 +275,21 @@ class FilterProgram:
     ) -> None:
         at, indirect = place.at, 0
         if place.is_transport:
-            at += _L3 if transport_at is None else transport_at
+            at += L3 if transport_at is None else transport_at
             indirect = _INDIRECT if transport_at is None else 0
         if place.size == 16:
             for word in range(4):
                 self.made += 1
                 following = if_true if word == 3 else f"word {self.made}"
-                self.emit(_LD[4], at + 4 * word)
-                self.decide(_JEQ, test.value >> (96 - 32 * word) & _MOST, following, if_false)
+                self.emit(LD[4], at + 4 * word)
+                self.decide(JEQ, test.value >> (96 - 32 * word) & _MOST, following, if_false)
                 if word < 3:
                     self.label(following)
             return
-        self.emit(_LD[place.size] + indirect, at)
+        self.emit(LD[place.size] + indirect, at)
         if place.bit is not None:
             self.emit(_RSH, place.bit)
-            self.emit(_AND, 1)
+            self.emit(AND, 1)
         code, is_opposite = _COMPARE[test.sign]
         outcomes = (if_false, if_true) if is_opposite else (if_true, if_false)
         self.decide(code, test.value & _MOST, *outcomes)
@@ -301,6 +301,6 @@ class FilterProgram:
             if isinstance(operand, str):
                 program.append((code, 0, 0, self.labels[operand] - at - 1))
             else:
-                is_decision = code in (_JEQ, _JGT, _JGE, _JGE_X)
+                is_decision = code in (JEQ, _JGT, _JGE, _JGE_X, JSET)
                 program.append((code, 0, int(is_decision), operand))
         return program

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.capture.sources.af_packet.fanout_program import compile_fanout
 from gscope.capture.sources.af_packet.live_stats import LiveStats, total_of
 from gscope.capture.sources.base import InputState, RingUse
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.capture.sources.af_packet.source import AfPacketSource
+    from gscope.queries.plan.program_partitioning import PartitionMember
     from gscope.queries.plan.split.kernel_filter import Condition
 
 _WORST_FIRST = (InputState.GONE, InputState.DOWN, InputState.UP)
@@ -33,11 +35,9 @@ class FanoutSource:
         self.rings = tuple(rings)
 
     def open(self) -> None:
-        """See ``PacketSource``; opens all rings as members of one fanout group."""
+        """See ``PacketSource``."""
         try:
             for ring in self.rings:
-                if ring is not self.rings[0]:
-                    ring.join(self.rings[0].fanout_group)
                 ring.open()
         except BaseException:
             self.close()
@@ -48,8 +48,22 @@ class FanoutSource:
         for ring in self.rings:
             ring.narrow(condition)
 
+    def divide(self, members: Sequence[PartitionMember]) -> None:
+        """Let each thread get all packets that agree in a partitioning set, if the kernel can.
+
+        Otherwise it gets all packets of a flow.
+        """
+        program = compile_fanout(members)
+        if program is not None:
+            for ring in self.rings:
+                ring.divide(program)
+
     def start(self) -> None:
-        """See ``LiveDevice``."""
+        """See ``LiveDevice``; all rings become members of one fanout group before packets come."""
+        founder, *others = self.rings
+        founder.share()
+        for ring in others:
+            ring.share(founder.fanout_group)
         for ring in self.rings:
             ring.start()
 

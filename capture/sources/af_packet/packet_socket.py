@@ -23,6 +23,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
     NAME_BYTES,
     PACKET_ADD_MEMBERSHIP,
     PACKET_FANOUT,
+    PACKET_FANOUT_DATA,
     PACKET_IGNORE_OUTGOING,
     PACKET_MR_PROMISC,
     PACKET_RESERVE,
@@ -51,6 +52,7 @@ FANOUT_HASH = 0
 """By a hash of addresses and ports that is the same for both directions. Later fragments have no
 ports and may go to another socket than their first: reassembling them in the kernel would change
 what is counted."""
+_FANOUT_BY_PROGRAM = 6
 _FANOUT_UNIQUE = 0x2000
 
 
@@ -58,15 +60,14 @@ _FANOUT_UNIQUE = 0x2000
 class Fanout:
     """Several sockets of one device that share its packets.
 
-    All packets of a flow go to the same one.
-
     Attributes:
         group: number of the group, 0 to 65535; None to found a group with an unused number.
-        mode: how the kernel distributes packets over the sockets.
+        program: what returns the number of a packet, and so of its socket (``fanout_program.py``);
+            () to let the kernel's hash choose, so that all packets of a flow go to one socket.
     """
 
     group: int | None = None
-    mode: int = FANOUT_HASH
+    program: tuple[Instruction, ...] = ()
 
 
 def open_packet_socket(*, is_cooked: bool, headroom_bytes: int) -> socket.socket:
@@ -114,15 +115,21 @@ def attach_filter(to: socket.socket, program: Sequence[Instruction]) -> None:
     Raises:
         CaptureError: the kernel refuses the program.
     """
-    code = b"".join(FILTER_INSTRUCTION.pack(*instruction) for instruction in program)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    described = FILTER_PROGRAM.pack(len(program), ctypes.addressof(buffer))
     try:
-        to.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, described)
+        _set_program(to, socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
     except OSError as error:
         reason = os_reason(error)
         message = f"the kernel rejected the filter of {len(program)} instructions: {reason}"
         raise CaptureError(message) from error
+
+
+def _set_program(
+    to: socket.socket, level: int, option: int, program: Sequence[Instruction]
+) -> None:
+    code = b"".join(FILTER_INSTRUCTION.pack(*instruction) for instruction in program)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    described = FILTER_PROGRAM.pack(len(program), ctypes.addressof(buffer))
+    to.setsockopt(level, option, described)
 
 
 def enable_hardware_time(of: socket.socket, name: str) -> None:
@@ -154,9 +161,7 @@ def _no_hardware_time(name: str, error: OSError) -> str:
     return f"{name} cannot timestamp all packets in hardware; omit `timestamps: hardware`"
 
 
-def bind(
-    to_bind: socket.socket, name: str, device: Device, *, promiscuous: bool, fanout: Fanout | None
-) -> None:
+def bind(to_bind: socket.socket, name: str, device: Device, *, promiscuous: bool) -> None:
     """Let the packets of a device in, of both directions as in tcpdump.
 
     A bound socket is bound again.
@@ -177,10 +182,22 @@ def bind(
     if promiscuous and device.index != 0:
         membership = MEMBERSHIP.pack(device.index, PACKET_MR_PROMISC, 0, b"")
         to_bind.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, membership)
-    if fanout is not None:
-        mode = fanout.mode | (_FANOUT_UNIQUE if fanout.group is None else 0)
-        joined = struct.pack("I", (fanout.group or 0) | mode << 16)
-        to_bind.setsockopt(SOL_PACKET, PACKET_FANOUT, joined)
+
+
+def join_fanout(of: socket.socket, fanout: Fanout) -> None:
+    """Make a bound socket a member of a fanout group.
+
+    Needs no privilege.
+
+    Raises:
+        OSError: the device is down or has vanished, or the kernel refuses.
+    """
+    mode = _FANOUT_BY_PROGRAM if fanout.program else FANOUT_HASH
+    mode |= _FANOUT_UNIQUE if fanout.group is None else 0
+    of.setsockopt(SOL_PACKET, PACKET_FANOUT, struct.pack("I", (fanout.group or 0) | mode << 16))
+    if fanout.program:
+        # Each member brings the same program.
+        _set_program(of, SOL_PACKET, PACKET_FANOUT_DATA, fanout.program)
 
 
 def fanout_group(of: socket.socket) -> int:

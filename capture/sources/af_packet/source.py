@@ -25,6 +25,7 @@ from gscope.capture.sources.af_packet.packet_socket import (
     bind,
     enable_hardware_time,
     fanout_group,
+    join_fanout,
     open_packet_socket,
     read_statistics,
 )
@@ -40,6 +41,8 @@ from gscope.queries.os_errors import os_reason
 from gscope.queries.plan.split.kernel_filter import TRUE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gscope.capture.sources.af_packet.device import Device
     from gscope.capture.sources.block import Block
     from gscope.queries.plan.split.kernel_filter import Condition
@@ -102,6 +105,7 @@ class AfPacketSource:
         self._promiscuous = promiscuous
         self._filter = filter
         self._fanout = fanout
+        self._is_shared = False
         self._hardware_time = hardware_time
         self._link = 0
         self._is_cooked = False
@@ -129,10 +133,33 @@ class AfPacketSource:
         assert self._socket is not None
         return fanout_group(self._socket)
 
-    def join(self, group: int) -> None:
-        """Become a member of an existing fanout group instead of founding one; before ``open``."""
+    def divide(self, program: Sequence[Instruction]) -> None:
+        """Let a program divide the frames of the fanout group; before ``share``."""
         assert self._fanout is not None
-        self._fanout = replace(self._fanout, group=group)
+        if self._link == LINKTYPE_ETHERNET:
+            self._fanout = replace(self._fanout, program=tuple(program))
+
+    def share(self, group: int | None = None) -> None:
+        """Become a member of the fanout group; needs no privilege.
+
+        Args:
+            group: the number of an existing group, instead of the one given or a new one.
+
+        Raises:
+            CaptureError: the device is down, or the kernel refuses.
+        """
+        if self._fanout is None or self._is_shared:
+            return
+        assert self._socket is not None
+        if group is not None:
+            self._fanout = replace(self._fanout, group=group)
+        try:
+            join_fanout(self._socket, self._fanout)
+        except OSError as error:
+            reason = os_reason(error)
+            message = f"threads cannot share the packets of {self.device}: {reason}"
+            raise CaptureError(message) from error
+        self._is_shared = True
 
     def state(self) -> InputState:
         """See ``PacketSource``."""
@@ -170,6 +197,7 @@ class AfPacketSource:
         """See ``LiveDevice``; needs no privilege."""
         assert self._socket is not None
         load_kernels()
+        self.share()
         attach_filter(self._socket, self._program)
 
     def next_block(self, timeout_s: float | None = None) -> Block | None:
@@ -285,7 +313,6 @@ class AfPacketSource:
             self.device,
             device,
             promiscuous=self._promiscuous,
-            fanout=self._fanout,
         )
         self._index = device.index
         self._link = device.link_type.number

@@ -10,6 +10,7 @@ import pyarrow as pa
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.expressions.expressions import Call, Column, Literal, walk
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.partitioning.address_bits import address_bits
 from gscope.queries.plan.partitioning.partition_hash import (
     ValueColumn,
     ensure_hashed,
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gscope.queries.expressions.expressions import Expression, PacketField, Value
+    from gscope.queries.plan.partitioning.address_bits import AddressBits
     from gscope.queries.plan.program_partitioning import PartitionMember
 
     Words = NDArray[np.uint64]
 
-_V4_HIGH = np.uint64(0)
-_V4 = np.uint64(0xFFFF)
 _LOW_32 = (1 << 32) - 1
 _ALL = (1 << 64) - 1
 
@@ -53,37 +53,35 @@ def value_column(expression: Expression, table: pa.Table) -> ValueColumn:
     match expression:
         case Column(name):
             return ValueColumn.from_arrow(table[name], expression.type)
-        case Call(function, (Column() as column, *rest)) if function in _RULES and all(
+        case Call(function, (Column() as column, *rest)) if all(
             isinstance(each, Literal) and isinstance(each.value, int) for each in rest
         ):
-            numbers = [each.value for each in rest if isinstance(each, Literal)]
-            values = value_column(column, table)
-            made = _RULES[function](values.words, *numbers)
+            numbers = tuple(int(each.value or 0) for each in rest if isinstance(each, Literal))
+            made = _by_rule(function, numbers, column, table)
             if made is not None:
-                return ValueColumn(made, values.valid)
+                return made
     return _by_value(expression, table)
 
 
-def _masked(words: tuple[Words, ...], mask: int) -> tuple[Words, ...] | None:
-    if 0 <= mask <= _LOW_32:
-        return _kept(words, _LOW_32 ^ _ALL | mask, _ALL, _LOW_32 ^ _ALL | mask)
-    # Such a mask may make another family of an address.
-    return None
-
-
-def _prefix(words: tuple[Words, ...], bits4: int, bits6: int) -> tuple[Words, ...] | None:
-    if not (0 <= bits4 <= 32 and 0 <= bits6 <= 128):
+def _by_rule(
+    function: str, numbers: tuple[int, ...], column: Column, table: pa.Table
+) -> ValueColumn | None:
+    """Return a function of a column and constants; None if no rule here applies."""
+    bits = address_bits(function, numbers)
+    if bits is None and function not in _RULES:
         return None
-    first6 = (1 << 128) - (1 << (128 - bits6))
-    return _kept(words, _ALL - _LOW_32 + (_LOW_32 >> bits4 ^ _LOW_32), first6 >> 64, first6 & _ALL)
+    values = value_column(column, table)
+    words = _kept(values.words, bits) if bits else _RULES[function](values.words, *numbers)
+    return None if words is None else ValueColumn(words, values.valid)
 
 
-def _kept(words: tuple[Words, ...], low4: int, high6: int, low6: int) -> tuple[Words, ...]:
-    """Return addresses with some of their bits, by family; of IPv4 all of the high half counts."""
+def _kept(words: tuple[Words, ...], bits: AddressBits) -> tuple[Words, ...]:
+    """Return addresses with some of their bits; of IPv4 the high bits say that it is one."""
     high, low = (half.byteswap() for half in words)
-    is_ipv4 = (high == _V4_HIGH) & (low >> np.uint64(32) == _V4)
-    low = low & np.where(is_ipv4, np.uint64(low4), np.uint64(low6))
-    high = high & np.where(is_ipv4, np.uint64(_ALL), np.uint64(high6))
+    is_ipv4 = (high == np.uint64(0)) & (low >> np.uint64(32) == np.uint64(0xFFFF))
+    low4 = np.uint64(_ALL ^ _LOW_32 | bits.of_ipv4)
+    low = low & np.where(is_ipv4, low4, np.uint64(bits.of_ipv6 & _ALL))
+    high = high & np.where(is_ipv4, np.uint64(_ALL), np.uint64(bits.of_ipv6 >> 64))
     return high.byteswap(), low.byteswap()
 
 
@@ -106,8 +104,6 @@ def _remainder(words: tuple[Words, ...], divisor: int) -> tuple[Words, ...] | No
 
 
 _RULES: dict[str, Callable[..., tuple[Words, ...] | None]] = {
-    "ip_mask": _masked,
-    "prefix": _prefix,
     "bit_and": _and,
     "idiv_int": _quotient,
     "mod_int": _remainder,
