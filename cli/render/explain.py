@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.capture.lfta.codegen.predicate import shared_predicates
+from gscope.capture.sources.af_packet.fanout_program import is_expressible
 from gscope.queries.analysis.partitioning.explained import partitioning_lines
 from gscope.queries.plan.explain.clocks import warning
+from gscope.queries.plan.explain.show_partitions import show_fanout, show_stream_partitions
 from gscope.queries.plan.explain.show_plans import (
     show_interval,
     show_keys,
@@ -77,6 +79,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
         ],
         "prefilter": [show(predicate) for predicate in shared_predicates(program.lftas)],
         "kernel_filter": _kernel_filters(program),
+        "fanout": _fanout(program),
         "lftas": [
             _lfta(lfta, "no interface" if program.interfaces else ANY) | _slices(program, lfta)
             for lfta in program.lftas
@@ -153,6 +156,10 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
             "not counted)"
         )
         yield from _indented([f"{of}: {text}" for of, text in explanation["kernel_filter"].items()])
+    if explanation["fanout"]:
+        yield ""
+        yield "Fanout (live, with --fanout: how the kernel divides packets among threads)"
+        yield from _indented([explanation["fanout"]])
     for title, entries in (("LFTA", explanation["lftas"]), ("HFTA", explanation["hftas"])):
         for entry in entries:
             yield ""
@@ -180,6 +187,14 @@ def _kernel_filters(program: Program) -> dict[str, str]:
     return {of: show_condition(each) for of, each in conditions.items() if each != TRUE}
 
 
+def _fanout(program: Program) -> str:
+    """Return how threads divide packets; "" if rows have no partitions."""
+    divided = program.partitioning
+    if divided is None:
+        return ""
+    return show_fanout(divided, is_expressible=is_expressible(divided.members))
+
+
 def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:
     """Return the description of an LFTA; ``otherwise`` is its input if it names no interface."""
     return {
@@ -200,6 +215,7 @@ def _lfta(lfta: Lfta, otherwise: str) -> dict[str, Any]:
         "pre-sample": "" if lfta.pre_sample is None else show_pre_sample(lfta.pre_sample),
         "streams": list(lfta.streams),
         "stream": show_schema(lfta.stream_schema),
+        "partitions": show_stream_partitions(lfta),
         "state": lfta_state_bound(lfta),
     }
 

@@ -1,0 +1,44 @@
+"""``gscope explain``: what divides rows into partitions, and packets among threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from gscope.cli.render.explain import as_text, explain_compiled
+from gscope.queries.analysis.partitioning.given import given_set
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
+
+FLOWS = "SELECT tb, srcIP, destIP, count(*) FROM TCP GROUP BY time/60 as tb, srcIP, destIP"
+BY_FLOW = "by flow: a hash of addresses and ports, alike for both directions"
+
+
+def explained(given: str | None, partitions: int = 64) -> list[str]:
+    chosen = None if given is None else given_set(given, "set")
+    context = CompileContext(("a",), partitions=partitions, partition_set=chosen)
+    compiled = compile_queries([QueryText(FLOWS, "q")], context)
+    return [line.strip() for line in as_text(explain_compiled(compiled))]
+
+
+@pytest.mark.parametrize(
+    ("given", "fanout", "rows"),
+    [
+        (None, "by (srcIP, destIP), on Ethernet; on other links by flow", "(srcIP, destIP), as"),
+        ("{srcIP, destIP}", "by ({srcIP, destIP}), on", "({srcIP, destIP}), as packets are"),
+        (
+            "srcIP, srcMAC",
+            f"{BY_FLOW}; the kernel cannot divide packets by (srcMAC, srcIP)",
+            "(srcIP, destIP), not as packets are",
+        ),
+    ],
+)
+def test_explain_shows_what_divides_packets_and_rows(
+    given: str | None, fanout: str, rows: str
+) -> None:
+    lines = explained(given)
+    title = "Fanout (live, with --fanout: how the kernel divides packets among threads)"
+    assert lines[lines.index(title) + 1].startswith(fanout)
+    assert [line for line in lines if line.startswith("partitions") and f"64, by {rows}" in line]
+
+
+def test_without_partitions_there_is_nothing_to_show() -> None:
+    assert not [line for line in explained(None, 1) if line.startswith(("Fanout", "partitions"))]
