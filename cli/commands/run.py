@@ -134,7 +134,8 @@ with_overrides = option_group(
         heading="Capture",
         metavar="N",
         callback=quantity(parse_count),
-        help="Distribute the packets of each interface over N threads, by flow. Default: 1.",
+        help="Distribute the packets of each interface over N threads, by the groups of the queries or"
+        " by flow. Default: 1.",
     ),
     option(
         "--source",
