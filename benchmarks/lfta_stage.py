@@ -22,7 +22,11 @@ from benchmarks.trace import OUT, PACKETS, trace, warm
 
 TWIN_SOURCE = Path(__file__).parent / "lfta_twin.c"
 SLOT_BITS = (14, 16, 18)
-STAGE_OPTIONS = {"gscope": (), "gscope, reader thread": ("--read-ahead",)}
+STAGE_OPTIONS = {
+    "gscope": (),
+    "gscope, reader thread": ("--read-ahead",),
+    "gscope, 64 partitions": ("--partitions", "64"),
+}
 
 
 def compile_twin(folder: Path = OUT) -> Path:
