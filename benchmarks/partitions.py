@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
 import shutil
 import statistics
 import subprocess
@@ -87,8 +88,10 @@ def text_of(name: str) -> str:
     return QUERIES[name] if name in QUERIES else (LIBRARY / f"published/{name}.gsql").read_text()
 
 
-def once(name: str, how: str, cores: int, tuples: int, steps: int) -> list[dict[str, float]]:
-    """Return what each of some steps took, the first not included."""
+def once(
+    name: str, how: str, cores: int, tuples: int, steps: int, data: Path
+) -> list[dict[str, float]]:
+    """Return what each of some steps took, the first not included; ``data`` keeps segments."""
     context = CompileContext(
         ("one", "two"), only=(), partitions=1 if how == "whole" else PARTITIONS
     )
@@ -99,18 +102,15 @@ def once(name: str, how: str, cores: int, tuples: int, steps: int) -> list[dict[
         with launch_jvm(with_archive(java), folder) as jvm:
             session = start_session(jvm, SessionSettings(cores=cores))
             commits = CommitLog(folder / "job")
-            evaluator = Evaluator(session, program, folder / "log", commits)
+            evaluator = Evaluator(session, program, data, commits)
             operators = Steps(program)
             found = []
             for epoch in range(steps + 1):
-                messages = list(
-                    epoch_messages(program, tuples, epoch, folder / "log", how == "labelled")
-                )
+                messages = epoch_messages(program, f"{name}-{how}", tuples, epoch, data)
                 wall, cpu = time.perf_counter(), cpu_seconds()
                 rows = run_steps(operators, messages, evaluator, commits)
                 took = {"wall_s": time.perf_counter() - wall, "cpu_s": cpu_seconds() - cpu}
                 found.append({**took, "rows": rows})
-                shutil.rmtree(folder / "log")
             stop_session(session, jvm)
         return found[1:]
     finally:
@@ -118,10 +118,22 @@ def once(name: str, how: str, cores: int, tuples: int, steps: int) -> list[dict[
 
 
 def epoch_messages(
+    program: Program, label: str, tuples: int, epoch: int, data: Path
+) -> list[Message]:
+    """Return the batches and heartbeats of an epoch, whose segments are written once."""
+    folder = data / f"{label}-{tuples}-{epoch}"
+    listed = folder.with_suffix(".pickle")
+    if not listed.exists():
+        folder.mkdir(parents=True)
+        messages = list(_written(program, tuples, epoch, folder, label.endswith("labelled")))
+        listed.write_bytes(pickle.dumps(messages))
+    found: list[Message] = pickle.loads(listed.read_bytes())
+    return found
+
+
+def _written(
     program: Program, tuples: int, epoch: int, log: Path, is_labelled: bool
 ) -> Iterator[Message]:
-    """Write the segments of an epoch; yield batches and heartbeats."""
-    log.mkdir(parents=True)
     streams = [(lfta, stream) for lfta in program.lftas for stream in lfta.streams]
     for number, (lfta, stream) in enumerate(streams):
         rows = tuples // len(streams)
@@ -149,7 +161,8 @@ def _stored(
         if (values := table[c.name].to_numpy()).size
     )
     size = (log / path).stat().st_size
-    return Batch(stream, sequence, path, table.num_rows, size, extents, groups)
+    place = f"{log.name}/{path}"
+    return Batch(stream, sequence, place, table.num_rows, size, extents, groups)
 
 
 def _write_divided(lfta: Lfta, table: pa.Table, path: Path) -> tuple[RowGroup, ...]:
@@ -205,23 +218,33 @@ def _main() -> None:
     parser.add_argument("--steps", type=int, default=3, help="steps of a process that are measured")
     parser.add_argument("--rounds", type=int, default=2, help="processes of each contestant")
     parser.add_argument("--only", nargs="+", choices=names, default=names)
+    parser.add_argument("--data", type=Path, help="folder that keeps segments for further runs")
+    parser.add_argument("--contestants", nargs="+", help="such as labelled:2")
     parser.add_argument("--once", nargs=3, metavar=("QUERY", "HOW", "CORES"))
     arguments = parser.parse_args()
+    data = arguments.data or Path(tempfile.mkdtemp(prefix="gscope-segments-"))
+    contestants = CONTESTANTS
+    if arguments.contestants:
+        pairs = [each.split(":") for each in arguments.contestants]
+        contestants = tuple((how, int(cores)) for how, cores in pairs)
     if arguments.once:
         name, how, cores = arguments.once
-        print(json.dumps(once(name, how, int(cores), arguments.tuples, arguments.steps)))
+        found = once(name, how, int(cores), arguments.tuples, arguments.steps, data)
+        print(json.dumps(found))
         return
     costs: dict[tuple[str, str, int], list[dict[str, float]]] = {}
     for _ in range(arguments.rounds):
         for name in arguments.only:
-            for how, cores in CONTESTANTS:
+            for how, cores in contestants:
                 command = [sys.executable, "-m", "benchmarks.partitions", "--once"]
                 command += [name, how, str(cores), "--tuples", str(arguments.tuples)]
-                command += ["--steps", str(arguments.steps)]
+                command += ["--steps", str(arguments.steps), "--data", str(data)]
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
                 costs.setdefault((name, how, cores), []).extend(json.loads(done.stdout))
                 load = os.getloadavg()[0]
                 print(f"{name}, {how}, {cores}: done at a load of {load:.1f}", file=sys.stderr)
+    if arguments.data is None:
+        shutil.rmtree(data)
     print("| query | rows | cores | step s | least | CPU s | rows out |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for (name, how, cores), steps in costs.items():

@@ -24,6 +24,7 @@ from gscope.queries.plan.explain.state_bounds import (
     lfta_state_bound,
     node_state_bound,
 )
+from gscope.queries.plan.partitioning.chains import partitioned_plan
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -60,6 +61,7 @@ ANY = "any interface"
 def explain_compiled(compiled: Compiled) -> dict[str, Any]:
     """Return every stage, from the parsed texts to the split, as plain values."""
     program = compiled.program
+    partitions = _partitions(program)
     return {
         "queries": [
             {
@@ -84,7 +86,10 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
             _lfta(lfta, "no interface" if program.interfaces else ANY) | _slices(program, lfta)
             for lfta in program.lftas
         ],
-        "hftas": [_node(node) | _warning(program, node) for node in program.nodes],
+        "hftas": [
+            _node(node) | partitions.get(node.query, {}) | _warning(program, node)
+            for node in program.nodes
+        ],
         "sampling": show_sampling(compiled.sampling, *compiled.moving),
         "results": {
             query: _input(source) + _delivered(program.order(query))
@@ -175,6 +180,14 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "Results"
     yield from _indented([f"{query} from {of}" for query, of in explanation["results"].items()])
+
+
+def _partitions(program: Program) -> dict[str, dict[str, str]]:
+    """Return how each HFTA node computes an epoch that several tasks share."""
+    if program.partitioning is None:
+        return {}
+    plan = partitioned_plan(program)
+    return {each.query: {"runs": str(each)} for each in plan.placed}
 
 
 def _kernel_filters(program: Program) -> dict[str, str]:

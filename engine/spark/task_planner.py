@@ -11,13 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.partitions.chain_planner import ChainPlanner, StepChain
-from gscope.engine.spark.partitions.chain_task import ChainResult, ChainTask
+from gscope.engine.spark.partitions import limits
 from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
 from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join
 from gscope.engine.spark.tasks.released_rows import UNKNOWN, homes, released_condition
 from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
-from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, run_tasks
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, TaskResult, run_tasks
 from gscope.engine.spark.tasks.top_task import TopTask
 from gscope.engine.steps.steps import Carry
 from gscope.engine.storage.commits import Output
@@ -41,10 +40,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.engine.operators.base import Work
-    from gscope.engine.spark.partitions.chain_planner import Carried, SuperNode
+    from gscope.engine.spark.partitions.chain_planner import (
+        Carried,
+        ChainPlanner,
+        StepChain,
+        SuperNode,
+    )
+    from gscope.engine.spark.partitions.chain_task import ChainResult, ChainTask
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.spark.staging.outputs import Outputs
-    from gscope.engine.spark.tasks.task import Task, TaskResult
+    from gscope.engine.spark.tasks.task import Task
     from gscope.engine.steps.steps import Step
     from gscope.engine.storage.parquet_files import WrittenFile
     from gscope.queries.expressions.expressions import Expression
@@ -134,7 +139,7 @@ class _Part:
 _Planned = tuple[int, str, FileTask]
 """The most rows that a task reads, its query, and the task."""
 
-_Chained = tuple[int, StepChain, ChainTask]
+_Chained = tuple[int, "StepChain", "ChainTask"]
 
 Plan = Callable[[_Part], "Task"]
 """Returns the task for a part."""
@@ -169,9 +174,7 @@ class TaskStage:
         self._results = results
         self._plans = {node.query: self._plan(node) for node in program.nodes}
         self.counts = Counts()
-        self._chains = ChainPlanner(
-            program, inputs, outputs, results, lambda: session.sparkContext.defaultParallelism
-        )
+        self._planner: ChainPlanner | None = None
 
     def run(self, step: Step, uses: Mapping[str, int]) -> StageRun:
         """Run the operators of ``step`` that tasks can do, and return their results.
@@ -181,7 +184,7 @@ class TaskStage:
             uses: how often the rows of each query are read.
         """
         run = StageRun()
-        chains = self._chains.chains(step)
+        chains = self._chains(step)
         supers = [each for chain in chains for each in chain.supers]
         fused = {query for chain in chains for query in chain.queries}
         fused |= {each.work.node.query for each in supers}
@@ -201,6 +204,23 @@ class TaskStage:
             for chain in chains:
                 self._accept_chain(chain, step, run)
             chains = []
+
+    def _chains(self, step: Step) -> list[StepChain]:
+        """Return the chains of ``step``, which only a large step has."""
+        rows = sum(work.rows for work in step.works)
+        if self._program.partitioning is None or rows < limits.SPLIT_ROWS:
+            return []
+        if self._planner is None:
+            from gscope.engine.spark.partitions.chain_planner import ChainPlanner
+
+            self._planner = ChainPlanner(
+                self._program, self._inputs, self._outputs, self._results, self._cores
+            )
+        return self._planner.chains(step)
+
+    def _cores(self) -> int:
+        """Return the number of tasks that run at a time."""
+        return self._session.sparkContext.defaultParallelism
 
     def _tasks(
         self, work: Work, step: Step, run: StageRun, uses: Mapping[str, int]
@@ -233,13 +253,13 @@ class TaskStage:
         found: dict[Path, list[WrittenFile]] = {}
         for (_, of, _), report in zip(tasks, reports, strict=True):
             self.counts += report.counts
-            if isinstance(report, ChainResult):
-                for folder, file, groups in report.files:
-                    found.setdefault(folder, []).append(file)
-                    run.row_groups[folder / file.name] = groups
-            else:
+            if isinstance(report, TaskResult):
                 assert isinstance(of, str)
                 found.setdefault(run.folder(of), []).append(report.file)
+                continue
+            for folder, file, groups in report.files:
+                found.setdefault(folder, []).append(file)
+                run.row_groups[folder / file.name] = groups
         for folder, files in found.items():
             files.sort(key=lambda file: file.name)
             accept(folder, files)

@@ -47,7 +47,7 @@ queries/plan: queries queries/gsql queries/expressions queries/run_folder querie
 queries/plan/sampling: queries/gsql queries/expressions queries/catalog queries/plan
     queries/plan/windows
 queries/plan/partitioning: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
-    queries/plan queries/plan/sampling
+    queries/catalog/aggregate queries/plan queries/plan/sampling
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar
     queries/catalog/aggregates.py queries/catalog/running.py queries/plan queries/plan/windows
     queries/catalog/sampling queries/plan/sampling
@@ -184,7 +184,7 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows
     queries/plan queries/plan/explain queries/plan/split queries/analysis/typing
     queries/analysis/names queries/compile.py queries/catalog/sampling
-    queries/analysis/partitioning queries/plan/sampling
+    queries/analysis/partitioning queries/plan/sampling queries/plan/partitioning
 cli capture: capture/heartbeats capture capture/log capture/log/remote capture/log/agent
     capture/packet capture/process/confinement capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps

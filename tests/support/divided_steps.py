@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from gscope.engine.spark.partitions import chain_planner
+from gscope.engine.spark.partitions import limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,5 +18,5 @@ def divided_steps(portion_rows: int = 20) -> Iterator[None]:
     small = {"SPLIT_ROWS": 1, "LABELLED_SHARE": 0, "PORTION_ROWS": portion_rows}
     with ExitStack() as stack:
         for name, value in small.items():
-            stack.enter_context(mock.patch.object(chain_planner, name, value))
+            stack.enter_context(mock.patch.object(limits, name, value))
         yield

@@ -12,6 +12,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gscope.engine.spark.partitions import limits
 from gscope.engine.spark.partitions.chain_task import (
     ChainFile,
     ChainJoin,
@@ -68,16 +69,6 @@ if TYPE_CHECKING:
     from gscope.queries.plan.partitioning.chains import Chain, PartitionedPlan
     from gscope.queries.plan.program import HftaNode, Input, Program
     from gscope.queries.streams.messages import Batch
-
-SPLIT_ROWS = 400_000
-"""With fewer rows in its largest epoch, a step is not divided into partitions."""
-
-LABELLED_SHARE = 0.5
-"""With a smaller share of rows in row groups of few partitions, a step is not divided: every task
-would read and hash all rows."""
-
-PORTION_ROWS = 200_000
-"""About how many rows of streams a task computes at a time."""
 
 Carried = tuple[str, int, str]
 """An operator, the number of its side, and the operator whose rows wait there for a later step."""
@@ -175,8 +166,6 @@ class ChainPlanner:
 
     def chains(self, step: Step) -> list[StepChain]:
         """Return the chains of ``step`` with an epoch so large that several tasks should share it."""
-        if self._partitions < 2 or sum(work.rows for work in step.works) < SPLIT_ROWS:
-            return []
         if self._planned is None:
             self._planned = partitioned_plan(self._program, self._can_run)
         found = []
@@ -346,7 +335,7 @@ class ChainPlanner:
         partitions = self._partitions
         rows = sum(work.rows for work in fused.works.values())
         cuts = _cuts(fused, partitions)
-        count = min(len(cuts) - 1, self._cores(), max(1, 2 * rows // SPLIT_ROWS))
+        count = min(len(cuts) - 1, self._cores(), max(1, 2 * rows // limits.SPLIT_ROWS))
         folders: dict[str, Path] = {}
         paths: dict[str, str] = {}
         files: dict[str, list[ChainFile]] = {query: [] for query in fused.works}
@@ -380,7 +369,7 @@ class ChainPlanner:
             ChainTask(
                 steps,
                 partitions,
-                portions(cuts[first : end + 1], rows // count, PORTION_ROWS),
+                portions(cuts[first : end + 1], rows // count, limits.PORTION_ROWS),
                 number,
             )
             for number, (first, end) in enumerate(itertools.pairwise(ends))
@@ -468,13 +457,13 @@ def _weights(batches: Iterable[Batch]) -> int:
 
 def _is_worth_dividing(fused: _Fused) -> bool:
     """Return whether an epoch is large, and its partitions can be read apart."""
-    if _largest_epoch(fused.works.values()) < SPLIT_ROWS:
+    if _largest_epoch(fused.works.values()) < limits.SPLIT_ROWS:
         return False
     if fused.chain.of_streams is None:
         return True
     batches = [b for work in fused.works.values() for t in work.inputs for _, b in t.batches]
     labelled = sum(batch.rows for batch in batches if _labels(batch))
-    return labelled >= LABELLED_SHARE * sum(batch.rows for batch in batches)
+    return labelled >= limits.LABELLED_SHARE * sum(batch.rows for batch in batches)
 
 
 def _largest_epoch(works: Iterable[Work]) -> int:

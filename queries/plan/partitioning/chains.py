@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.partitioning.dividers import (
     Divider,
@@ -117,6 +118,11 @@ class Placed:
     reason: str
     chain: int | None
 
+    def __str__(self) -> str:
+        if self.runs_as is RunsAs.PARTITIONED:
+            return f"{self.runs_as.value} by ({self.reason})"
+        return f"{self.runs_as.value}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionedPlan:
@@ -191,7 +197,7 @@ class _Planner:
         if reason := _obstacle(node):
             return RunsAs.CENTRAL, reason, None
         if not self._can_run(node):
-            return RunsAs.CENTRAL, "it is evaluated by SQL", None
+            return RunsAs.CENTRAL, "Spark SQL computes it", None
         below = list(dict.fromkeys(self._chain_of(each) for each in node_inputs(node)))
         grown = self._grown(node, below)
         if grown is not None and not _has_limit(node):
@@ -311,6 +317,12 @@ def is_splittable(node: HftaNode) -> bool:
     )
 
 
+_IN_PARTITIONS = frozenset(
+    {"count", "sum", "min", "max", "avg", "count_distinct", "count_dups", *MOMENTS_BY_NAME}
+    | {"or_aggr", "and_aggr", "xor_aggr"}
+)
+"""Aggregates that tasks compute; the others are left to Spark SQL."""
+
 _REFOLDED = frozenset(
     {"count", "sum", "min", "max", "count_distinct", "or_aggr", "and_aggr", "xor_aggr"}
 )
@@ -320,7 +332,10 @@ _REFOLDED = frozenset(
 def _obstacle(node: HftaNode) -> str:
     """Return why partitions cannot run ``node``, whatever divides its rows; "" if they can."""
     match node:
-        case AggregationNode() | JoinNode() | SelectionNode() | MergeNode() | TopNode():
+        case AggregationNode(aggregates=aggregates):
+            others = [each.function for each in aggregates if each.function not in _IN_PARTITIONS]
+            return f"Spark SQL computes {others[0]}" if others else ""
+        case JoinNode() | SelectionNode() | MergeNode() | TopNode():
             return ""
         case WatchlistJoinNode():
             return "its table is read in one place"

@@ -19,7 +19,7 @@ from tests.support.divided_steps import divided_steps
 from tests.support.long_form import pairs
 
 from gscope.engine.spark import task_planner
-from gscope.engine.spark.partitions import chain_planner
+from gscope.engine.spark.partitions import limits
 from gscope.engine.spark.partitions.chain_task import ChainTask
 from gscope.engine.spark.sql.inputs import InputViews
 from gscope.engine.spark.staging.outputs import Outputs
@@ -153,8 +153,8 @@ class Chained:
         none: Any = None
         inputs = InputViews(none, self.program, self.folder / "log", commits.carry)
         stage = TaskStage(none, self.program, inputs, Outputs(self.program, commits), results)
-        stage._chains._cores = lambda: self.cores
         with (
+            mock.patch.object(TaskStage, "_cores", return_value=self.cores),
             mock.patch.object(task_planner, "run_tasks", self._run_here),
             mock.patch(
                 "gscope.engine.watermarks.release_size.MAX_STEP_ROWS",
@@ -369,7 +369,7 @@ def test_small_steps_are_not_divided(tmp_path: Path) -> None:
 def test_without_labels_a_step_is_not_divided(tmp_path: Path) -> None:
     """Every task would read and hash all rows."""
     made = Chained(tmp_path, program_of(QUERIES["having"], 64), labels="none")
-    with mock.patch.object(chain_planner, "SPLIT_ROWS", 1):
+    with mock.patch.object(limits, "SPLIT_ROWS", 1):
         made.run(made.messages())
     assert made.answers["q"]
     assert not made.tasks

@@ -55,10 +55,8 @@ def test_a_chain_is_divided_by_what_all_of_its_nodes_have() -> None:
         ("SELECT tb, destIP, sum(cnt / 2.0) as c FROM flows GROUP BY tb, destIP", "central"),
         ("SELECT tb, destIP, median(cnt) as c FROM flows GROUP BY tb, destIP", "central"),
         ("SELECT tb, destIP, first(cnt) as c FROM flows GROUP BY tb, destIP", "central"),
-        (
-            "SELECT tb, srcIP, median(cnt) as c FROM flows GROUP BY tb, srcIP",
-            "partitioned by srcIP",
-        ),
+        ("SELECT tb, srcIP, median(cnt) as c FROM flows GROUP BY tb, srcIP", "central"),
+        ("SELECT tb, srcIP, avg(cnt) as c FROM flows GROUP BY tb, srcIP", "partitioned by srcIP"),
         (
             "SELECT tb, srcIP, sum(cnt) as c FROM flows GROUP BY tb, srcIP ORDER BY c LIMIT 3",
             "sub/super",
