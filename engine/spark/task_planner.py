@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.partitions.chain_operators import SuperNode
     from gscope.engine.spark.partitions.chain_planner import (
         Carried,
         ChainPlanner,
         StepChain,
-        SuperNode,
     )
     from gscope.engine.spark.partitions.chain_task import ChainResult, ChainTask
     from gscope.engine.spark.sql.inputs import InputViews

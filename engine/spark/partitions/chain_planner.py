@@ -13,41 +13,29 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.partitions import limits
+from gscope.engine.spark.partitions.chain_operators import (
+    chain_operator,
+    sub_operator,
+    super_node,
+)
 from gscope.engine.spark.partitions.chain_task import (
     ChainFile,
-    ChainJoin,
-    ChainMerge,
-    ChainSelection,
     ChainSide,
     ChainStep,
-    ChainSub,
     ChainTask,
-    ChainTop,
-    ChainUnion,
 )
 from gscope.engine.spark.partitions.partition_reader import PartitionedFile, Piece, portions
-from gscope.engine.spark.partitions.super_task import FirstOfAll, FoldAgain
 from gscope.engine.spark.sql.inputs import portions as released_portions
 from gscope.engine.spark.sql.inputs import reaches
-from gscope.engine.spark.sql.interval_join import numbered
 from gscope.engine.spark.staging.outputs import kept_from
-from gscope.engine.spark.tasks.aggregate_task import is_folded_again, plain_merge
-from gscope.engine.spark.tasks.join_task import is_plain_join, of_one_side
-from gscope.engine.spark.tasks.released_rows import UNKNOWN, between, homes
-from gscope.engine.spark.tasks.select_task import is_plain_selection
-from gscope.engine.spark.tasks.top_task import FirstRows
+from gscope.engine.spark.tasks.join_task import of_one_side
+from gscope.engine.spark.tasks.released_rows import UNKNOWN, between
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.release_size import group_by_epochs, weight
-from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.partitioning.chains import partitioned_plan
 from gscope.queries.plan.program import (
-    AggregationNode,
-    JoinNode,
-    MergeNode,
-    SelectionNode,
     StreamInput,
-    TopNode,
     node_inputs,
 )
 
@@ -56,11 +44,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.partitions.chain_operators import SuperNode
     from gscope.engine.spark.partitions.chain_task import ChainOperator
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.spark.staging.outputs import Outputs
-    from gscope.engine.spark.tasks.aggregate_task import PartialMerge
-    from gscope.engine.spark.tasks.task import Task
     from gscope.engine.steps.steps import Step
     from gscope.engine.watermarks.bounds import Bound
     from gscope.engine.watermarks.release import ReleasedInput
@@ -72,31 +59,6 @@ if TYPE_CHECKING:
 
 Carried = tuple[str, int, str]
 """An operator, the number of its side, and the operator whose rows wait there for a later step."""
-
-
-@dataclass(frozen=True, slots=True)
-class SuperNode:
-    """What merges the rows of the sub nodes of a split node.
-
-    Attributes:
-        work: the split node's.
-        folder: the folder of the sub nodes' rows.
-        merge: the aggregation whose partial groups these are; None if they are rows of which only
-            the first are kept.
-        top: the first rows; None without LIMIT.
-    """
-
-    work: Work
-    folder: Path
-    merge: PartialMerge | None
-    top: FirstRows | None
-
-    def task(self, files: tuple[str, ...]) -> Task:
-        """Return the task that reads the sub nodes' files."""
-        if self.merge is not None:
-            return FoldAgain(self.merge, files)
-        assert self.top is not None
-        return FirstOfAll(self.top, files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,39 +138,7 @@ class ChainPlanner:
         return found
 
     def _can_run(self, node: HftaNode) -> bool:
-        return self._operator(node, None) is not None
-
-    def _operator(self, node: HftaNode, work: Work | None) -> ChainOperator | None:
-        """Return what computes the rows of ``node`` in a partition; None if only SQL can."""
-        match node:
-            case AggregationNode() if merge := plain_merge(node, self._schema(node)):
-                return ChainMerge(merge)
-            case JoinNode() if is_plain_join(node):
-                at_home = (None, None) if work is None else homes(work)
-                if UNKNOWN in at_home:
-                    return None
-                return ChainJoin(node if node.interval is None else numbered(node), at_home)
-            case SelectionNode() if is_plain_selection(node):
-                return ChainSelection(node)
-            case MergeNode():
-                columns = (Column(c.name, c.type, c.is_nullable) for c in node.schema.columns)
-                return ChainUnion(node, tuple(columns))
-            case TopNode() if top := FirstRows.kept_by(node.order, node.schema):
-                return ChainTop(node.columns, top)
-        return None
-
-    def _sub(self, operator: ChainOperator, *, has_whole_groups: bool) -> ChainOperator | None:
-        """Return the sub node of a split node, given what would compute the whole."""
-        if has_whole_groups or isinstance(operator, ChainTop):
-            return operator
-        if isinstance(operator, ChainMerge) and is_folded_again(operator.merge):
-            return ChainSub(operator.merge)
-        return None
-
-    def _schema(self, node: AggregationNode) -> Schema:
-        if isinstance(node.input, StreamInput):
-            return self._program.lfta(node.input.lfta).stream_schema
-        return self._program.schema(node.input.query)
+        return chain_operator(self._program, node) is not None
 
     def _fused(self, chain: Chain, step: Step) -> _Fused:
         """Return the works of ``step`` that ``chain`` can run, given what each reads in this step."""
@@ -235,9 +165,9 @@ class ChainPlanner:
                 continue
             if work.state is not None or work.makes_row or self._delivered(query) is None:
                 continue
-            operator = self._operator(work.node, work)
+            operator = chain_operator(self._program, work.node, work)
             if operator is not None and is_sub:
-                operator = self._sub(operator, has_whole_groups=whole[query])
+                operator = sub_operator(operator, has_whole_groups=whole[query])
             sides = self._sides(work, fused)
             if operator is None or sides is None:
                 continue
@@ -375,7 +305,7 @@ class ChainPlanner:
             for number, (first, end) in enumerate(itertools.pairwise(ends))
         )
         supers = tuple(
-            _super_node(fused.works[query], fused.operators[query], folders.pop(query))
+            super_node(fused.works[query], fused.operators[query], folders.pop(query))
             for query in fused.works
             if query in fused.subs
         )
@@ -434,13 +364,6 @@ def _cuts(fused: _Fused, partitions: int) -> list[int]:
 
 def _labels(batch: Batch) -> tuple[tuple[int, int], ...] | None:
     return tuple((group.first, group.end) for group in batch.row_groups) or None
-
-
-def _super_node(work: Work, sub: ChainOperator, folder: Path) -> SuperNode:
-    if isinstance(sub, ChainSub):
-        return SuperNode(work, folder, sub.merge, None)
-    top = sub.merge.top if isinstance(sub, ChainMerge) else None
-    return SuperNode(work, folder, None, sub.top if isinstance(sub, ChainTop) else top)
 
 
 def _temporal(schema: Schema) -> tuple[str, ...]:

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.partitioning.dividers import (
-    Divider,
     Lineage,
     dividers_of,
     joined,
@@ -56,6 +55,7 @@ if TYPE_CHECKING:
 
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.expressions.schema import Schema
+    from gscope.queries.plan.partitioning.divider import Divider
     from gscope.queries.plan.partitioning.dividers import Members
     from gscope.queries.plan.program import HftaNode, Program
 

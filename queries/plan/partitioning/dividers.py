@@ -21,12 +21,19 @@ from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, walk
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan.partitioning.divider import (
+    PLACE,
+    Divider,
+    filled,
+    streams_of,
+    template_of,
+)
 from gscope.queries.plan.program import AggregationNode, JoinNode, MergeNode
 from gscope.queries.plan.program_partitioning import PartitionMember
 from gscope.queries.plan.trees import map_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Lfta
@@ -35,31 +42,6 @@ Members: TypeAlias = tuple[PartitionMember, ...]
 
 _DIVIDING = frozenset(GsqlType) - {GsqlType.NULL, GsqlType.FLOAT, GsqlType.STRING}
 """The types that the partition hash takes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Divider:
-    """What may divide rows, for each stream.
-
-    Attributes:
-        values: the streams, each with one expression over its columns, or with two whose order does
-            not count, which are sorted by their text.
-    """
-
-    values: tuple[tuple[str, tuple[Expression, ...]], ...]
-
-    @classmethod
-    def of(cls, values: Mapping[str, Iterable[Expression]]) -> Divider:
-        """Return the divider with these expressions over streams."""
-        return cls(tuple((s, tuple(sorted(v, key=repr))) for s, v in sorted(values.items())))
-
-    def member(self, stream: str) -> PartitionMember:
-        """Return what divides the rows of one of its streams."""
-        return PartitionMember(dict(self.values)[stream])
-
-    def is_usable(self, can_hash: Callable[[Expression], bool]) -> bool:
-        """Return whether rows can be divided by all of its expressions."""
-        return all(can_hash(each) for _, values in self.values for each in values)
 
 
 Origin: TypeAlias = "Mapping[str, Expression]"
@@ -176,25 +158,25 @@ def joined(
     for _, own in below:
         for each in own or ():
             # A function of the node's dividers is coarser, and as good.
-            template = _template(each, candidates)
+            template = template_of(each, candidates)
             if template is not None:
-                wanted.append(_filled(template, candidates, _streams(candidates)))
+                wanted.append(filled(template, candidates, streams_of(candidates)))
     found: list[Divider] = []
     for candidate in dict.fromkeys(wanted):
         values = dict(candidate.values)
         for streams, own in below:
             if own is None:
                 continue
-            template = _template(candidate, own)
+            template = template_of(candidate, own)
             if template is None:
                 break
-            values |= dict(_filled(template, own, streams).values)
+            values |= dict(filled(template, own, streams).values)
         else:
             found.append(Divider.of(values))
     kept = list(dict.fromkeys(found))
     for each in tuple(kept[::-1]):
         others = [other for other in kept if other != each]
-        if others and _template(each, others) is not None:
+        if others and template_of(each, others) is not None:
             kept = others
     return kept
 
@@ -212,7 +194,7 @@ def labels_of(lftas: Sequence[Lfta], dividers: Sequence[Divider]) -> list[Divide
         Divider.of({name: map(bare, members[place].values) for name, members in named})
         for place in range(len(labels[0]))
     ]
-    return found if all(_template(each, dividers) for each in found) else None
+    return found if all(template_of(each, dividers) for each in found) else None
 
 
 def over_columns(dividers: Sequence[Divider], lineage: Lineage, schema: Schema) -> Members | None:
@@ -224,12 +206,12 @@ def over_columns(dividers: Sequence[Divider], lineage: Lineage, schema: Schema) 
     ]
     found = []
     for divider in dividers:
-        template = _template(divider, known)
+        template = template_of(divider, known)
         if template is None:
             return None
 
         def named(part: Expression) -> Expression:
-            is_place = isinstance(part, Column) and part.name == _PLACE
+            is_place = isinstance(part, Column) and part.name == PLACE
             if not is_place or not isinstance(part, Column):
                 return part
             return Column(columns[part.input].name, part.type, is_nullable=True)
@@ -348,70 +330,3 @@ def _unmarked(expression: Expression) -> Expression:
         return replace(part, is_nullable=True) if isinstance(part, Column | Call) else part
 
     return map_expression(expression, change)
-
-
-def _streams(dividers: Sequence[Divider]) -> frozenset[str]:
-    return frozenset(stream for each in dividers for stream, _ in each.values)
-
-
-_PLACE = "#"
-"""The name of the column that stands for a divider in a template."""
-
-
-def _template(divider: Divider, given: Sequence[Divider]) -> tuple[Expression, ...] | None:
-    """Return ``divider`` as a function of others, on the streams that both have; None if it is none.
-
-    A column numbered ``input`` stands for the divider of that number.
-    """
-    shared = _streams(given) & {stream for stream, _ in divider.values}
-    found: tuple[Expression, ...] | None = None
-    for stream in sorted(shared):
-        values = dict(divider.values)[stream]
-        whole = [n for n, each in enumerate(given) if dict(each.values).get(stream) == values]
-        if whole:
-            made: tuple[Expression, ...] = (Column(_PLACE, values[0].type, True, whole[0]),)
-        else:
-            plain = [dict(each.values).get(stream) for each in given]
-            parts = [_lifted(value, plain) for value in values]
-            if any(part is None for part in parts):
-                return None
-            made = tuple(sorted((p for p in parts if p is not None), key=repr))
-        if found is not None and made != found:
-            return None
-        found = made
-    return found
-
-
-def _lifted(
-    expression: Expression, plain: Sequence[tuple[Expression, ...] | None]
-) -> Expression | None:
-    for number, value in enumerate(plain):
-        if value == (expression,):
-            return Column(_PLACE, expression.type, True, number)
-    if isinstance(expression, Literal):
-        return expression
-    if not isinstance(expression, Call) or not FUNCTIONS[expression.function].is_pure:
-        return None
-    arguments = [_lifted(each, plain) for each in expression.arguments]
-    if any(each is None for each in arguments):
-        return None
-    return replace(expression, arguments=tuple(a for a in arguments if a is not None))
-
-
-def _filled(
-    template: Sequence[Expression], given: Sequence[Divider], streams: frozenset[str]
-) -> Divider:
-    """Return the function of ``given`` that a template is, over ``streams``."""
-    values: dict[str, tuple[Expression, ...]] = {}
-    for stream in streams:
-        own = [dict(each.values).get(stream, ()) for each in given]
-        if len(template) == 1 and isinstance(template[0], Column) and template[0].name == _PLACE:
-            values[stream] = own[template[0].input]
-            continue
-
-        def change(part: Expression, own: Sequence[tuple[Expression, ...]] = own) -> Expression:
-            is_place = isinstance(part, Column) and part.name == _PLACE
-            return own[part.input][0] if is_place and isinstance(part, Column) else part
-
-        values[stream] = tuple(map_expression(each, change) for each in template)
-    return Divider.of(values)
