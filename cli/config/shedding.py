@@ -131,17 +131,9 @@ def ensure_allowed(program: Program, shedding: SheddingSettings) -> None:
     """Refuse a rate that is below the least one that a query of the program allows.
 
     Raises:
-        UsageError: the rate is too low, or a query selects what only a fixed rate gives.
+        UsageError: the rate is too low.
     """
     if shedding.mode is SheddingMode.AUTO:
-        from gscope.queries.plan.sampling.scaling import readers_of_intervals
-
-        if readers := readers_of_intervals(program):
-            message = (
-                f"{readers[0]} selects sample_groups, or the interval of an estimate, which need one"
-                " rate for the whole run; drop these columns, or use --sample-rate"
-            )
-            raise UsageError(message)
         return
     for component in program.sampling:
         if shedding.is_on and shedding.rate < component.min_rate:

@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from gscope.queries.plan.sampling.epoch_rates import RateReader
     from gscope.queries.plan.sampling.keyed_hash import HashKey
     from gscope.queries.plan.sampling.long_groups import LongGroups
-    from gscope.queries.plan.sampling.moving_samples import MovingSample, TrimmedSide
+    from gscope.queries.plan.sampling.moving_samples import MovingSample
     from gscope.queries.plan.sampling.sampled_rows import ThresholdSource
     from gscope.queries.plan.sampling.side_epochs import SideEpochs
+    from gscope.queries.plan.sampling.trimmed_sides import TrimmedSide
 
 _NS_PER_SECOND = 1_000_000_000
 _LATEST_NS = 1 << 62

@@ -9,7 +9,8 @@ from gscope.queries.plan.sampling.side_epochs import SAME_EPOCHS, WindowEpochs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gscope.queries.plan.sampling.moving_samples import MovingSample, TrimmedSide
+    from gscope.queries.plan.sampling.moving_samples import MovingSample
+    from gscope.queries.plan.sampling.trimmed_sides import TrimmedSide
 
 _EPOCH = "the least rate of each epoch"
 _WINDOW = "the least rate of each window, over all of its slices"
@@ -21,14 +22,23 @@ _LIFE = (
 _CUMULATIVE = (
     "the least rate so far, which never rises: groups may live on after an epoch without tuples"
 )
+_SCALED = ", by which its counts and sums are scaled"
 
 
 def show_load(samples: Iterable[MovingSample]) -> dict[str, dict[str, str]]:
     """Return the rule of each query that follows the load, by the names of its LFTAs."""
     return {
-        ", ".join(sample.lftas): {query: _rule(sides) for query, sides in sample.sides.items()}
+        ", ".join(sample.lftas): {
+            query: _rule(sides) + (_SCALED if _is_scaled(sample, query) else "")
+            for query, sides in sample.sides.items()
+        }
         for sample in samples
     }
+
+
+def _is_scaled(sample: MovingSample, query: str) -> bool:
+    """Return whether a query multiplies some of its aggregates by 1/rate."""
+    return query in sample.rates and bool(sample.rates[query].scaled)
 
 
 def _rule(sides: tuple[TrimmedSide, ...]) -> str:

@@ -1,5 +1,7 @@
 """The column ``sample_rate`` where rates follow the load: the rate of the epoch of each row.
 
+Counts and sums over whole rows are scaled by the rate of the epoch that counts them.
+
 A node that reads it is evaluated, in each step, with the rates of the epochs of that step::
 
     SELECT tb, …, sample_rate     →     CASE WHEN tb < 28333 THEN 1.0 … ELSE 0.25 END
@@ -14,12 +16,13 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import AggregationNode, JoinNode
-from gscope.queries.plan.sampling.scaling import mapped
+from gscope.queries.plan.sampling.scaling import mapped, scaled_by, with_scaled
 from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gscope.queries.expressions.expressions import Column
     from gscope.queries.plan.program import HftaNode
 
 
@@ -31,11 +34,13 @@ class RateReader:
         query: the node whose epochs they are: itself, or the one whose rows it passes on.
         inputs: for each input the epoch over its columns.
         above: the epoch over what the columns of the node are computed from.
+        scaled: the aggregates that are multiplied by 1/rate.
     """
 
     query: str
     inputs: tuple[Expression, ...]
     above: Expression
+    scaled: tuple[str, ...] = ()
 
 
 def reads_rate(node: HftaNode) -> bool:
@@ -59,7 +64,7 @@ def is_rate(part: Expression) -> bool:
 def with_epoch_rates(
     node: HftaNode, reader: RateReader, rates: Sequence[tuple[int, float]], last: float
 ) -> HftaNode:
-    """Return a node with the rates of its epochs in place of the column ``sample_rate``.
+    """Return a node with the rates of its epochs in place of ``sample_rate``, and what they scale.
 
     Args:
         node: the node.
@@ -77,6 +82,17 @@ def with_epoch_rates(
         value = call("case", *parts, known) if parts else known
         return lambda part: value if is_rate(part) else part
 
+    if reader.scaled:
+
+        def multiplied(column: Column) -> Expression:
+            parts: list[Expression] = []
+            for end, rate in rates:
+                parts += [call("lt", reader.above, Literal(end, reader.above.type))]
+                parts += [scaled_by(column, rate)]
+            known = scaled_by(column, last)
+            return call("case", *parts, known) if parts else known
+
+        node = with_scaled(node, frozenset(reader.scaled), multiplied)
     left, right = bound(reader.inputs[0]), bound(reader.inputs[-1])
     above = bound(reader.above)
     match node:

@@ -10,7 +10,8 @@ filtered by one threshold for each of its epochs::
 A row of another node was cut at the threshold of a finer epoch, or of one side of a join alone. It
 is cut again by the node that reads it. What lives longer than an epoch of its input (windows,
 interval joins, running aggregates) is cut at the least threshold of its life. Selections and merges pass rows on as they are: packets that
-are answered one by one are exact, whatever the threshold was.
+are answered one by one are exact, whatever the threshold was. Counts and sums of whole rows are scaled by
+the rate of the epoch that counts them.
 
 The hash of a row is computed again from its columns: the keys of a group determine the terms by
 which its packets were chosen, so streams need no column for it. A component whose rows cannot be
@@ -63,6 +64,7 @@ from gscope.queries.plan.sampling.side_epochs import (
     SameEpochs,
     WindowEpochs,
 )
+from gscope.queries.plan.sampling.trimmed_sides import TrimmedSide
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.trees import of_input
 from gscope.queries.plan.window_node import WindowNode
@@ -74,37 +76,9 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import HftaNode, Input, Program
     from gscope.queries.plan.program_sampling import SamplingComponent
     from gscope.queries.plan.sampling.sampled_rows import SampledRows, ThresholdSource, TracedSource
-    from gscope.queries.plan.sampling.side_epochs import SideEpochs
 
 Clocked = tuple[tuple["TracedSource", "Expression"], ...]
 """The sources of a side, each with the side's epoch over the time of packets."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrimmedSide:
-    """A side of a node that answers whole epochs of a sample whose threshold moves.
-
-    Attributes:
-        clocks: whose thresholds count, each with the side's epoch over the time of packets.
-        epoch: the side's epoch over the columns that it reads.
-        terms: the terms of the hash over these columns; () if no row is ever above the threshold,
-            because the query that gives the rows has left them out, or because ``groups`` does.
-        is_logged: whether the side reads streams; else another query.
-        reach: which epochs of the node the side's epochs concern.
-        groups: how groups are left out that live longer than an epoch; None where none do.
-    """
-
-    clocks: tuple[tuple[ThresholdSource, Expression], ...]
-    epoch: Expression
-    terms: tuple[Expression, ...]
-    is_logged: bool
-    reach: SideEpochs = SAME_EPOCHS
-    groups: LongGroups | None = None
-
-    @property
-    def placed(self) -> tuple[Expression, ...]:
-        """For each of ``clocks``, how rows of the node are placed in time by it."""
-        return tuple(self.reach.placed(clock) for _, clock in self.clocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +132,7 @@ class _Component:
         self._clocks: dict[str, list[Expression | None]] = {}
         self._bases: dict[str, frozenset[object]] = {}
         self._rates: dict[str, RateReader] = {}
+        self._sampling = {each.query: each for each in component.nodes}
 
     def sample(self) -> MovingSample:
         lftas = [self._program.lfta(name) for name in self._component.lftas]
@@ -165,8 +140,11 @@ class _Component:
         methods = {lfta.sampling.method for lfta in lftas if lfta.sampling is not None}
         is_grouped = methods == {SamplingMethod.GROUPS}
         for each in self._component.nodes:
-            if each.scaled or (is_grouped and not each.is_whole):
-                message = f"{each.query} estimates: its rates may not change within an epoch"
+            if each.scaled and not is_grouped:
+                message = (
+                    f"{each.query} estimates from single packets, whose rate may not change "
+                    "within an epoch"
+                )
                 raise CannotMove(message)
         if len(methods) > 1 or len(sampled) < len(lftas):
             message = "its LFTAs are sampled in different ways"
@@ -175,9 +153,15 @@ class _Component:
             if not is_grouped and not isinstance(node, _PASSING):
                 message = f"{node.query} does not answer packet by packet"
                 raise CannotMove(message)
+            known = self._sampling.get(node.query)
+            scaled = () if known is None else known.scaled
+            is_estimate = is_grouped and self._is_estimate(node, scaled)
             self._add(node)
-            if reads_rate(node):
-                self._rates[node.query] = self._rate(node)
+            if is_estimate:
+                rows = replace(self._rows[node.query], terms=None, is_estimate=True)
+                self._rows[node.query] = rows
+            if reads_rate(node) or scaled:
+                self._rates[node.query] = replace(self._rate(node), scaled=scaled)
         return MovingSample(sampled, self._component.min_rate, self._sides, self._rates)
 
     def _add(self, node: HftaNode) -> None:
@@ -207,6 +191,22 @@ class _Component:
             case _:
                 assert_never(node)
         self._rows[node.query] = rows
+
+    def _is_estimate(self, node: HftaNode, scaled: Sequence[str]) -> bool:
+        """Return whether the rows of a node are estimates, by what it reads or by what it does."""
+        below = {self._of(source).is_estimate for source in node_inputs(node)}
+        if len(below) > 1 or (scaled and True in below):
+            message = f"{node.query} reads estimates beside exact rows, or scales them again"
+            raise CannotMove(message)
+        known = self._sampling.get(node.query)
+        if True not in below and (known is None or known.is_whole):
+            return False
+        if not isinstance(node, (AggregationNode, TopNode, *_PASSING)):
+            message = f"{node.query} estimates over several epochs"
+            if isinstance(node, JoinNode):
+                message = f"{node.query} joins estimates"
+            raise CannotMove(message)
+        return True
 
     def _of(self, source: Input) -> SampledRows:
         if isinstance(source, StreamInput):
@@ -242,7 +242,8 @@ class _Component:
             sources, inputs, epochs, clocked, reaches, strict=True
         ):
             # Of the rows that an interval join reads several times none has a partner that is cut.
-            is_cut = reach != SAME_EPOCHS or self._are_cut(clocks, basis)
+            # Estimates of finer epochs have been scaled by the rates of these, and are added.
+            is_cut = reach != SAME_EPOCHS or rows.is_estimate or self._are_cut(clocks, basis)
             terms = () if is_cut else rows.terms
             if terms is None:
                 raise _unshown(rows)

@@ -93,12 +93,14 @@ class SampledRows:
         terms: the terms of the hash over the columns; None if these do not determine it.
         epoch: the node whose epochs the rows belong to, and the epoch over the columns; None for
             rows of no epoch.
+        is_estimate: whether the rows are estimates, of whose values no threshold leaves any out.
     """
 
     query: str
     readings: tuple[tuple[TracedSource, ...], ...]
     terms: tuple[Expression, ...] | None
     epoch: Epoch | None = None
+    is_estimate: bool = False
 
 
 def rows_of_lfta(lfta: Lfta) -> SampledRows:

@@ -1,7 +1,7 @@
 """Scaling: counts and sums over a sample become estimates, where the program says so.
 
 The program names the aggregates that a node scales (``NodeSampling``), not by how much: the rate is
-a setting of the run. The HFTA job binds it before it evaluates anything::
+a setting of the run, or that of an epoch (``epoch_rates.py``). The HFTA job binds it before it evaluates anything::
 
     SELECT tb, count(*) … HAVING count(*) > 5      at the rate 0.1
     →  scaled_int(count, 10.0) AS cnt … HAVING scaled_int(count, 10.0) > 5
@@ -67,37 +67,31 @@ def mapped(value: Any, change: Callable[[Expression], Expression]) -> Any:
     return replace(value, **changed) if changed else value
 
 
-def readers_of_intervals(program: Program) -> tuple[str, ...]:
-    """Return the nodes whose rows contain intervals of estimates, or numbers of sampled groups."""
-    found = []
-
-    def note(part: Expression) -> Expression:
-        if isinstance(part, Call) and part.function in OF_SAMPLE:
-            found.append(node.query)
-        return part
-
-    for node in program.nodes:
-        mapped(node, note)
-    return tuple(dict.fromkeys(found))
-
-
 def _with_rate(node: HftaNode, scaled: frozenset[str], rate: float) -> HftaNode:
     def known(part: Expression) -> Expression:
         is_rate = isinstance(part, Call) and part.function == "sample_rate"
         return Literal(rate, GsqlType.FLOAT) if is_rate else part
 
     node = mapped(node, known)
-    return _scaled(node, scaled, rate) if scaled else node
+    return with_scaled(node, scaled, lambda column: scaled_by(column, rate)) if scaled else node
 
 
-def _scaled(node: HftaNode, names: frozenset[str], rate: float) -> HftaNode:
-    """Return an aggregating node with some of its aggregates multiplied by 1/rate."""
+def with_scaled(
+    node: HftaNode, names: frozenset[str], multiplied: Callable[[Column], Expression]
+) -> HftaNode:
+    """Return an aggregating node with some of its aggregates scaled.
+
+    Args:
+        node: the node.
+        names: the aggregates.
+        multiplied: returns what replaces one of them.
+    """
     assert isinstance(node, AggregatingNode), node
 
     def change(part: Expression) -> Expression:
         match part:
             case Column(name) if name in names:
-                return _multiplied(part, 1 / rate)
+                return multiplied(part)
             case Call("sample_groups"):
                 return part
             case Call(function, (value, *of_sample)) if function in OF_SAMPLE:
@@ -111,7 +105,10 @@ def _scaled(node: HftaNode, names: frozenset[str], rate: float) -> HftaNode:
     return replace(node, columns=columns, having=having)
 
 
-def _multiplied(column: Column, factor: float) -> Expression:
+def scaled_by(column: Column, rate: float) -> Expression:
+    """Return a column multiplied by 1/rate; itself, to the last digit, at the rate 1."""
+    if rate == 1:
+        return column
     function = "mul_float" if column.type is GsqlType.FLOAT else "scaled_int"
-    arguments = (column, Literal(factor, GsqlType.FLOAT))
+    arguments = (column, Literal(1 / rate, GsqlType.FLOAT))
     return Call(function, arguments, column.type, column.is_nullable)

@@ -191,10 +191,9 @@ def test_the_least_rate_of_the_daemon_is_checked_again(least: float) -> None:
 
 
 @pytest.mark.parametrize("column", ["cnt_low", "cnt_high", "sample_groups"])
-def test_columns_of_a_fixed_rate_are_refused_with_auto(column: str) -> None:
+def test_intervals_are_allowed_at_any_rate(column: str) -> None:
     text = f"SELECT tb, count(*) AS cnt, {column} FROM IP GROUP BY time/60 AS tb"
     context = CompileContext(("main",), samples=True)
     program = compile_queries([QueryText(text, "query")], context).program
     ensure_allowed(program, SheddingSettings(SheddingMode.FIXED, 0.1))
-    with pytest.raises(UsageError, match="need one rate for the whole run"):
-        ensure_allowed(program, SheddingSettings(SheddingMode.AUTO))
+    ensure_allowed(program, SheddingSettings(SheddingMode.AUTO))

@@ -88,10 +88,19 @@ def test_estimates_and_what_is_not_sampled_are_shown() -> None:
         "    scaled by 1/rate, as counts and sums of what is kept: n",
         "    estimated, without a factor: mean",
         "  with --shedding auto, LFTA a keeps all packets",
-        "    a estimates: its rates may not change within an epoch",
+        "    a estimates from single packets, whose rate may not change within an epoch",
         "  b is not sampled",
         "    b, max(len): a sample of a group's packets does not estimate it",
     ]
+
+
+def test_estimates_of_whole_rows_follow_the_load() -> None:
+    lines = _section(FLOWS + "SELECT tb, count(*) AS n FROM flows GROUP BY tb")
+    assert "    flows is cut at the least rate of each epoch" in lines
+    scaled = (
+        "    query is cut at the least rate of each epoch, by which its counts and sums are scaled"
+    )
+    assert scaled in lines
 
 
 def test_each_clause_of_the_sampling_operator_has_a_line() -> None:

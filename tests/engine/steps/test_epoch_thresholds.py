@@ -17,12 +17,9 @@ from gscope.queries.expressions.expressions import Column, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_terms
-from gscope.queries.plan.sampling.moving_samples import (
-    MovingSample,
-    TrimmedSide,
-    moving_samples,
-)
+from gscope.queries.plan.sampling.moving_samples import MovingSample, moving_samples
 from gscope.queries.plan.sampling.sampled_rows import ThresholdSource
+from gscope.queries.plan.sampling.trimmed_sides import TrimmedSide
 from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep
 
 if TYPE_CHECKING:

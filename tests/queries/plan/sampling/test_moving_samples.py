@@ -51,7 +51,17 @@ def test_packets_that_are_answered_alone_follow_without_trimming() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("SELECT tb, count(*) FROM IP GROUP BY time/60 as tb", "estimates"),
+        (
+            "SELECT tb, count(*) FROM IP GROUP BY time/60 as tb",
+            "estimates from single packets, whose rate may not change within an epoch",
+        ),
+        (
+            named(
+                low=GROUPS,
+                high="SELECT window_end, count(*) FROM low [RANGE '1 min' SLIDE '10 sec']",
+            ),
+            "high estimates over several epochs",
+        ),
         (
             named(
                 low="SELECT tb, srcPort/60 as p, max(len) as m FROM TCP"
