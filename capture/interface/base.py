@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gscope.capture.sources.base import SourceStats
     from gscope.capture.sources.block import Block
     from gscope.queries.plan.program import Program
+    from gscope.queries.streams.losses import Losses
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
@@ -112,11 +113,19 @@ class Feed(ABC):
         for component, (threshold, border) in enumerate(zip(thresholds, borders, strict=True)):
             self.move_threshold(component, threshold, border)
 
+    def threshold_changes(self, thresholds: Sequence[int]) -> dict[str, int]:
+        """Return the LFTAs whose threshold ``move_thresholds`` would change, with the new one."""
+        return {} if self.thresholds is None else self.thresholds.changes(thresholds)
+
     def schedule(self, lfta: str) -> ThresholdSchedule | None:
         """Return the schedule of an LFTA's thresholds for a heartbeat; None if they do not move."""
         if self.thresholds is None:
             return None
         return self.thresholds.schedule(lfta, self.runtime.bound_ns)
+
+    def losses(self) -> Losses | None:
+        """Return the packets that are lost so far, for a heartbeat; None if none are."""
+        return None
 
     def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
         """Return the counters of an LFTA and its interface, as in heartbeats and the summary."""
@@ -144,24 +153,28 @@ class Feed(ABC):
         clock_ns: int,
         skew_ns: int,
         *,
+        changes: Mapping[str, int] | None = None,
         wall_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> list[StreamHeartbeat]:
         """Return a heartbeat for each stream: packets before ``clock_ns - skew_ns`` are now late.
 
         Emit the groups that this closes. The first hop of the heartbeat's trace holds the time that
-        it took.
+        it took. ``changes`` are thresholds, by LFTA, that will be taken over after it.
         """
         self.heartbeats += 1
         arrived_ns, begin_s = wall_ns(), monotonic()
         promises = self.runtime.heartbeat(clock_ns, skew_ns)
         worked_ns = int((monotonic() - begin_s) * 1e9)
+        losses = self.losses()
         heartbeats = []
         for lfta, punctuations in promises.items():
             stream = self.streams[lfta]
             hop = Hop(stream, arrived_ns, 0, worked_ns, self.counters(lfta))
             schedule = self.schedule(lfta)
-            heartbeats.append(StreamHeartbeat(stream, punctuations, (hop,), schedule))
+            if schedule is not None and changes and lfta in changes:
+                schedule = schedule.foretelling(changes[lfta], self.runtime.bound_ns)
+            heartbeats.append(StreamHeartbeat(stream, punctuations, (hop,), schedule, losses=losses))
         return heartbeats
 
     def summary(self, stats: SourceStats, unread: int, damage: tuple[str, ...]) -> InterfaceSummary:

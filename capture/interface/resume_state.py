@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.capture.interface.summary import UNDECODED
 from gscope.capture.lfta.punctuation import NO_BOUND
+from gscope.queries.streams.losses import NO_LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from gscope.queries.streams.losses import Losses
 
 LATE = "late_tuples_total"
 CLOCK_OFFSET = "clock_offset_ns"
@@ -33,12 +36,14 @@ class ResumeState:
             present daemon are added.
         late_tuples: function that returns how many late tuples of a stream the log of the present
             daemon has left out.
+        losses: the losses that earlier daemons reported.
     """
 
     clock_ns: int = NO_BOUND
     clock_offset_ns: int | None = None
     counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     late_tuples: Callable[[str], int] = lambda _stream: 0
+    losses: Losses = NO_LOSSES
 
     @property
     def packets(self) -> int:

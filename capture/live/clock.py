@@ -48,6 +48,10 @@ class LiveClock:
         self._ahead_since_ns: int | None = None
         self.steps_total = 0
 
+    def real_ns(self) -> int:
+        """Return real time, by the clock that stamps packets; for any thread."""
+        return self._wall_ns()
+
     @property
     def offset_ns(self) -> int:
         """Real time minus monotonic time, without a step ahead that is not followed yet."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
     from gscope.capture.sources.block import Block
     from gscope.queries.plan.program import Lfta
+    from gscope.queries.streams.losses import Losses
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
 T = TypeVar("T")
@@ -197,6 +198,15 @@ class FanoutInterface(LiveInterface):
         """See ``Feed``."""
         return any(lane.ring.moves for lane in self._lanes)
 
+    def resume_thresholds(self, clear_ns: int) -> None:
+        """See ``LiveInterface``."""
+        self._answers(lambda ring: ring.resume_thresholds(clear_ns))
+
+    def threshold_changes(self, thresholds: Sequence[int]) -> dict[str, int]:
+        """See ``Feed``; each lane may have taken over another one."""
+        answers = self._answers(lambda ring: ring.threshold_changes(thresholds))
+        return {lfta: each for _, changes in answers for lfta, each in changes.items()}
+
     def move_thresholds(
         self, thresholds: Sequence[int], borders: Sequence[Callable[[int], int]]
     ) -> None:
@@ -207,6 +217,11 @@ class FanoutInterface(LiveInterface):
         """See ``Feed``."""
         found = [made for _, made in self._answers(lambda ring: ring.schedule(lfta)) if made]
         return least(found) if found else None
+
+    @property
+    def ring_losses(self) -> tuple[Losses, ...]:
+        """See ``LiveInterface``."""
+        return tuple(losses for lane in self._lanes for losses in lane.ring.ring_losses)
 
     def load(self) -> InterfaceLoad:
         """See ``LiveInterface``; each lane is a thread."""

@@ -24,7 +24,7 @@ from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.streams.process_events import CaptureProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gscope.capture.live.clock import LiveClock
     from gscope.capture.live.heartbeat_schedule import HeartbeatSchedules
@@ -104,18 +104,26 @@ class LiveLoop:
             interface.update_dropped_packets()
             self._capture.send_heartbeat(interface, reached_ns)
             self._schedule.on_heartbeat(reached_ns, clock.monotonic_ns())
-        self._follow_load()
+        self._follow_load(reached_ns)
         self._capture.observers.on_turn(interface)
 
-    def _follow_load(self) -> None:
-        """Report how loaded the interface is, and let its thresholds follow."""
+    def _follow_load(self, reached_ns: int) -> None:
+        """Report how loaded the interface is, and let its thresholds follow.
+
+        A heartbeat says first to which thresholds: if this process dies, rows that later packets
+        are in may be in the log, and no later heartbeat.
+        """
         control, interface, clock = self._capture.control, self.interface, self._clock
         if control is None or not interface.moves:
             return
         now_ns = clock.monotonic_ns()
         if control.is_due(interface.name, now_ns):
             control.report(interface.name, interface.load(), now_ns, clock.now_ns())
-        interface.move_thresholds(control.thresholds(), self._borders)
+        thresholds = control.thresholds()
+        changes = interface.threshold_changes(thresholds)
+        if changes and reached_ns != MIN_TIME_NS:
+            self._capture.send_heartbeat(interface, max(reached_ns, interface.clock_ns), changes)
+            interface.move_thresholds(thresholds, self._borders)
 
     def drain(self, stop_ns: int) -> None:
         """Process packets from before ``stop_ns``; the kernel hands them over within the skew."""
@@ -135,6 +143,7 @@ class LiveLoop:
     def end(self) -> None:
         """Close all windows; end the streams with a heartbeat at the time of the last packet."""
         self.interface.update_dropped_packets()
+        self.interface.note_unread(self._clock.real_ns())
         self._capture.end(self.interface, self._clock.now_ns())
 
 
@@ -200,10 +209,21 @@ class LiveCapture:
         if failures:
             raise failures[0]
 
-    def send_heartbeat(self, interface: LiveInterface, reached_ns: int) -> None:
-        """Send a heartbeat on each stream of ``interface``."""
+    def send_heartbeat(
+        self,
+        interface: LiveInterface,
+        reached_ns: int,
+        changes: Mapping[str, int] | None = None,
+    ) -> None:
+        """Send a heartbeat on each stream of ``interface``.
+
+        Args:
+            interface: the interface.
+            reached_ns: the time up to which its packets were processed.
+            changes: thresholds, by LFTA, that will be taken over next.
+        """
         interface.clock_ns = reached_ns
-        heartbeats = interface.make_heartbeats(reached_ns, interface.skew_ns)
+        heartbeats = interface.make_heartbeats(reached_ns, interface.skew_ns, changes=changes)
         with self.writing:
             self.log.write_heartbeat(next(self.identities), reached_ns, heartbeats)
         self._report_progress(reached_ns)

@@ -82,7 +82,9 @@ def capture_live(
     if observers.statistics is not None:
         observers.statistics.control = capture.control
     capture.interfaces += [
-        open_interface(program, each, inputs.sources[each.name], engines, capture)
+        open_interface(
+            program, each, inputs.sources[each.name], engines, capture, clocks[each.name]
+        )
         for each in settings.interfaces
         if each.name in inputs.sources
     ]
@@ -91,6 +93,8 @@ def capture_live(
     end_uncaptured(capture, settings, inputs, continuation)
     for source in inputs.sources.values():
         source.start()
+    for interface in capture.interfaces:
+        interface.on_started(clocks[interface.name].real_ns())
     observers.on_begin()
     ready = time.perf_counter()
     capture.run([LiveLoop(each, capture, clocks[each.name]) for each in capture.interfaces])

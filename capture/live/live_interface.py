@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gscope.capture.interface.base import Feed
+from gscope.capture.interface.loss_meter import LossMeter
 from gscope.capture.interface.resume_state import CLOCK_OFFSET, ResumeState
 from gscope.capture.interface.source_state import SourceState
 from gscope.capture.shedding.load_control import InterfaceLoad
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.streams.loss_reasons import RESTART, UNREAD
+from gscope.queries.streams.losses import NO_LOSSES, LossPeriod, united
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gscope.capture.interface.summary import InterfaceSummary
     from gscope.capture.lfta.runtime import LftaEngine
+    from gscope.capture.live.clock import LiveClock
     from gscope.capture.live.stop import CaptureLimit
     from gscope.capture.sources.base import LiveDevice, LiveSource
+    from gscope.queries.streams.losses import Losses
 
 
 class LiveInterface(Feed):
@@ -73,13 +78,47 @@ class LiveInterface(Feed):
         self.resumed = ResumeState()
         self.clock_offset_ns = 0
         self._limit = limit
+        self._other_losses = NO_LOSSES
 
     def resume(self, state: ResumeState) -> None:
         """Keep the promises and counters of earlier daemons; called before packets are taken."""
         self.resumed = state
+        self._other_losses = state.losses
         if state.clock_ns != MIN_TIME_NS:
             self.clock_ns = state.clock_ns
             self.runtime.heartbeat(state.clock_ns, self.skew_ns)
+
+    def on_started(self, now_ns: int) -> None:
+        """Note that packets are let in: what came since an earlier daemon's last promise is lost."""
+        if self.resumed.counters:
+            self.resume_thresholds(max(now_ns, self.clock_ns) + 1)
+            self._note_loss(RESTART, self.runtime.bound_ns, now_ns, None)
+
+    def resume_thresholds(self, clear_ns: int) -> None:
+        """Continue from the thresholds of earlier daemons; no packet from ``clear_ns`` on is tested."""
+        if self.thresholds is not None:
+            self.thresholds.resume(self.runtime.bound_ns, clear_ns)
+
+    def note_unread(self, now_ns: int) -> None:
+        """Note the packets that had arrived before the stop and were not processed."""
+        stats = self.source.stats
+        unread = stats.received_packets - stats.dropped_packets - stats.filtered_packets
+        unread -= self.packets
+        if not self.is_drained and unread > 0:
+            self._note_loss(UNREAD, self.runtime.bound_ns, now_ns, unread)
+
+    def _note_loss(self, reason: str, first_ns: int, last_ns: int, packets: int | None) -> None:
+        period = LossPeriod(reason, first_ns, max(first_ns, last_ns), packets)
+        self._other_losses = self._other_losses.with_period(period)
+
+    @property
+    def ring_losses(self) -> tuple[Losses, ...]:
+        """The packets that the kernel dropped, for each ring."""
+        return ()
+
+    def losses(self) -> Losses | None:
+        """See ``Feed``; the losses of all daemons of the run."""
+        return united((self._other_losses, *self.ring_losses)) or None
 
     def counters(self, lfta: str) -> tuple[tuple[str, int], ...]:
         """See ``Feed``; the counters cover all daemons of the run."""
@@ -171,7 +210,11 @@ class LiveInterface(Feed):
 
 
 class RingInterface(LiveInterface):
-    """A live interface with one ring, whose packets are processed by the thread that takes them."""
+    """A live interface with one ring, whose packets are processed by the thread that takes them.
+
+    Args:
+        clock: the clock of the interface.
+    """
 
     def __init__(
         self,
@@ -181,13 +224,22 @@ class RingInterface(LiveInterface):
         streams: Mapping[str, str],
         skew_ns: int,
         limit: CaptureLimit,
+        clock: LiveClock,
     ) -> None:
         super().__init__(name, source, runtime, streams, skew_ns, limit)
         self._packets = source
+        self._meter = LossMeter(skew_ns, clock.real_ns, clock.monotonic_ns)
+
+    @property
+    def ring_losses(self) -> tuple[Losses, ...]:
+        """See ``LiveInterface``."""
+        return (self._meter.losses,)
 
     def take(self, timeout_s: float, until_ns: int = MAX_TIME_NS) -> bool:
         """See ``LiveInterface``: takes the packets of one block."""
+        began = self._meter.now()
         block = self._packets.next_block(timeout_s)
+        self._meter.on_read(began, self._packets.stats, self.runtime.bound_ns)
         if block is None:
             return False
         try:

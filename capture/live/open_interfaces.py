@@ -12,6 +12,7 @@ from gscope.queries.plan.split.kernel_filter import needed_packets
 
 if TYPE_CHECKING:
     from gscope.capture.interface.build_lftas import LftaEngineFactory
+    from gscope.capture.live.clock import LiveClock
     from gscope.capture.live.interface_loop import LiveCapture
     from gscope.capture.live.live_interface import LiveInterface
     from gscope.capture.settings import InterfaceSettings
@@ -25,6 +26,7 @@ def open_interface(
     source: LiveSource | FanoutSource,
     engines: LftaEngineFactory,
     capture: LiveCapture,
+    clock: LiveClock,
 ) -> LiveInterface:
     """Return an interface whose LFTAs are ready for the packets of ``source``.
 
@@ -34,6 +36,7 @@ def open_interface(
         source: its open source; the kernel filter of the queries is attached to it.
         engines: builds the LFTAs.
         capture: state that all interfaces share.
+        clock: the clock of the interface.
 
     Raises:
         UsageError: the interface has lanes, and an LFTA declares an order, which needs one thread.
@@ -44,7 +47,7 @@ def open_interface(
 
     def over(ring: LiveSource, lane: int = 0) -> RingInterface:
         runtime, streams = attach(program, name, capture.log, engines, capture.writing, lane)
-        interface = RingInterface(name, ring, runtime, streams, skew_ns, capture.limit)
+        interface = RingInterface(name, ring, runtime, streams, skew_ns, capture.limit, clock)
         if capture.control is not None:
             interface.thresholds = capture.control.begin(name, streams, runtime.set_threshold)
         return interface

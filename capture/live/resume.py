@@ -12,7 +12,8 @@ in a group at that heartbeat and that the log does not contain were lost with th
 
 so ``lost_in_crash_tuples_total`` is exact for the moment of that heartbeat. What the process
 counted between the heartbeat and its end is unknown. ``uncaptured_ns_total`` is the time from the
-heartbeat until packets are let in again. See docs/decisions/0015.
+heartbeat until packets are let in again. As a loss of packets, this time begins at the bound that
+the heartbeat promised. See docs/decisions/0015.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from gscope.capture.interface.resume_state import CLOCK_OFFSET, LATE, ResumeStat
 from gscope.capture.interface.summary import added_by_reason
 from gscope.capture.lfta.punctuation import NO_BOUND
 from gscope.capture.log.index import INDEX_NAME, read_index
+from gscope.queries.streams.losses import united
 from gscope.queries.streams.messages import EndOfStream
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ class Continuation:
             max((offset for offset in offsets if offset is not None), default=None),
             {stream: self._at_crash(stream, clock_ns) for stream in streams},
             self._log.late_tuples,
+            united(heartbeat.losses for heartbeat in heartbeats if heartbeat.losses),
         )
 
     def _at_crash(self, stream: str, clock_ns: int) -> dict[str, int]:

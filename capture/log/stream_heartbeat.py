@@ -11,6 +11,7 @@ from gscope.queries.streams.messages import Heartbeat, Hop, Punctuation
 
 if TYPE_CHECKING:
     from gscope.queries.streams.gaps import HostGap
+    from gscope.queries.streams.losses import Losses
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
@@ -24,6 +25,7 @@ class StreamHeartbeat:
         trace: the hops that it has passed, in their order; () if it is not traced.
         schedule: the thresholds of the stream's sample, if they follow the load; else None.
         gaps: what the stream lacks because it went on without a host.
+        losses: what is missing from the stream; None if nothing is.
     """
 
     stream: str
@@ -31,6 +33,7 @@ class StreamHeartbeat:
     trace: tuple[Hop, ...] = ()
     schedule: ThresholdSchedule | None = None
     gaps: tuple[HostGap, ...] = ()
+    losses: Losses | None = None
 
     def through_log(self, began_ns: int) -> StreamHeartbeat:
         """Return it with the log's hop: queued until ``began_ns``, then worked until now."""
@@ -53,4 +56,5 @@ class StreamHeartbeat:
             self.trace,
             self.schedule,
             self.gaps,
+            self.losses,
         )

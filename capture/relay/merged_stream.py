@@ -24,6 +24,7 @@ from gscope.capture.relay.stream_rows import ARROW_TYPES, relay_schema
 from gscope.queries.expressions.types import Direction
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.gaps import HostGap, with_gap
+from gscope.queries.streams.losses import united
 from gscope.queries.streams.messages import Punctuation, promised_name
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.relay.ports import Bounds, Rows
     from gscope.queries.plan.program import Lfta
+    from gscope.queries.streams.losses import Losses, LostRows
     from gscope.queries.streams.messages import Extent
 
 
@@ -107,6 +109,7 @@ class MergedStream:
             )
         self.gaps = state.gaps
         self._stored = state
+        self._losses = state.losses
         self._taken_below: Bounds | None = None
         self._is_done = False
 
@@ -162,7 +165,9 @@ class MergedStream:
         latest = list(dict.fromkeys(key.log for key in keys))[-MOST_LOGS:]
         for key in keys:
             if key.log not in latest and not self.ports[key].held:
-                self.ports[keys[-1]].add_counts(self.ports.pop(key))
+                gone = self.ports.pop(key)
+                self.ports[keys[-1]].add_counts(gone)
+                self._losses = united((self._losses, gone.losses))
 
     def on_batch(self, key: PortKey, sequence: int, rows: Rows) -> None:
         """Hold the rows of a batch."""
@@ -179,21 +184,29 @@ class MergedStream:
         else:
             rows.discard()
 
-    def on_shed(self, key: PortKey, sequence: int, tuples: int) -> None:
+    def on_shed(self, key: PortKey, sequence: int, tuples: int, lost: LostRows) -> None:
         """Count rows that the input no longer had."""
         port = self._advanced(key, sequence)
         if port is not None:
             port.shed_tuples_total += tuples
+            self._losses = self._losses.with_rows(lost)
 
     def on_heartbeat(
-        self, key: PortKey, sequence: int, punctuations: Iterable[Punctuation], clock_ns: int
+        self,
+        key: PortKey,
+        sequence: int,
+        punctuations: Iterable[Punctuation],
+        clock_ns: int,
+        losses: Losses | None = None,
     ) -> None:
-        """Note what a stream promises."""
+        """Note what a stream promises, and what is missing from it."""
         port = self._advanced(key, sequence)
         if port is not None:
             punctuations = tuple(punctuations)
             if port.restart is not None and sequence >= port.restart:
                 self._note_restart(key.input, port, punctuations)
+            if losses is not None:
+                port.losses = losses
             for each in punctuations:
                 if each.column in self._directions:
                     known = port.bounds.get(each.column, each.bound)
@@ -480,6 +493,7 @@ class MergedStream:
             dict(self.promised),
             tuple(self._port_states()),
             self.gaps,
+            united((self._losses, *(port.losses for port in self.ports.values()))),
         )
 
     def _port_states(self) -> Iterator[PortState]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from gscope.queries.streams.losses import NO_LOSSES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
+    from gscope.queries.streams.losses import Losses
     from gscope.queries.streams.messages import Extent
 
 Bounds = dict[str, int]
@@ -77,6 +80,7 @@ class Port:
             includes packets that no process has captured; None once that is noted.
         left_bounds: what the stream had promised in the former log of its input; None without one.
         held: its batches that are not released as a whole, oldest first.
+        losses: what is missing from it, by its last heartbeat.
         rows_total: rows received.
         late_tuples_total: rows below what the merged stream had promised when they came.
         shed_tuples_total: rows that the input shed before they were received.
@@ -90,6 +94,7 @@ class Port:
     restart: int | None = None
     left_bounds: Bounds | None = None
     held: list[HeldBatch] = field(default_factory=list)
+    losses: Losses = NO_LOSSES
     rows_total: int = 0
     late_tuples_total: int = 0
     shed_tuples_total: int = 0

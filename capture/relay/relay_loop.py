@@ -29,6 +29,7 @@ from gscope.capture.relay.ports import PortKey
 from gscope.capture.relay.relay_state import MergeState, StateFile
 from gscope.capture.relay.stream_rows import extents_of
 from gscope.errors import RefusedInputError
+from gscope.queries.streams.losses import LostRows
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Hop, Shed
 
 if TYPE_CHECKING:
@@ -324,7 +325,7 @@ class Outlet:
         for each in () if latest is None else latest.punctuations:
             promised[each.column] = max(each.bound, promised.get(each.column, each.bound))
         ports = tuple(port for port in state.ports if port.input in inputs)
-        self.committed = MergeState(promised, ports, state.gaps)
+        self.committed = MergeState(promised, ports, state.gaps, state.losses)
         self.stream = MergedStream(lfta, inputs, self.committed)
         self.has_ended = log.has_ended(self.name)
         self._origin: Origin | None = None
@@ -337,11 +338,13 @@ class Outlet:
             case Batch() if rows is not None:
                 stream.on_batch(key, sequence, rows)
             case Batch():
-                stream.on_shed(key, sequence, message.rows)
+                stream.on_shed(key, sequence, message.rows, LostRows(message.extents))
             case Shed():
-                stream.on_shed(key, sequence, message.tuples)
+                lost = LostRows(message.extents, message.packets)
+                stream.on_shed(key, sequence, message.tuples, lost)
             case Heartbeat():
-                stream.on_heartbeat(key, sequence, message.punctuations, message.clock_ns)
+                promises, losses = message.punctuations, message.losses
+                stream.on_heartbeat(key, sequence, promises, message.clock_ns, losses)
                 self._origin = Origin(key.input, message)
             case EndOfStream():
                 stream.on_end(key, sequence)
@@ -357,7 +360,14 @@ class Outlet:
         hop = Hop(self.name, began_ns, 0, worked_ns, self._counters(release))
         before = () if self._origin is None else self._origin.hops()
         trace = (*before, hop)
-        beat = StreamHeartbeat(self.name, release.punctuations, trace, gaps=release.state.gaps)
+        state = release.state
+        beat = StreamHeartbeat(
+            self.name,
+            release.punctuations,
+            trace,
+            gaps=state.gaps,
+            losses=state.losses or None,
+        )
         if release.rows is not None:
             self._file.prepare(release.state, self._log.positions[self.name].end)
             extents = extents_of(release.rows, self.lfta)

@@ -18,6 +18,7 @@ from gscope.errors import StreamError
 from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.event_codec import from_plain, to_plain
 from gscope.queries.streams.gaps import HostGap  # noqa: TC001  # ``from_plain`` reads hints
+from gscope.queries.streams.losses import NO_LOSSES, Losses
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,11 +59,13 @@ class MergeState:
         bounds: what is promised of the merged stream, by the name of the promise.
         ports: the streams of the inputs; those of the latest log of an input come last.
         gaps: what was released without an absent input.
+        losses: what is missing from the streams of all inputs.
     """
 
     bounds: dict[str, int] = field(default_factory=dict)
     ports: tuple[PortState, ...] = ()
     gaps: tuple[HostGap, ...] = ()
+    losses: Losses = NO_LOSSES
 
     def cursors(self, name: str, log: str) -> dict[str, int]:
         """Return what is still needed of a log of the input ``name``, by stream."""

@@ -82,6 +82,32 @@ class MovingThresholds:
         held = self._components[component]
         return held.threshold if held.rising is None else held.rising[0]
 
+    def changes(self, thresholds: Sequence[int]) -> dict[str, int]:
+        """Return the LFTAs whose threshold would change, with the one that they would have.
+
+        Args:
+            thresholds: the threshold of each component.
+        """
+        return {
+            lfta: threshold
+            for number, (held, threshold) in enumerate(
+                zip(self._components, thresholds, strict=True)
+            )
+            if threshold < self.threshold(number)
+            or (threshold > held.threshold and held.rising is None)
+            for lfta in held.lftas
+        }
+
+    def resume(self, bound_ns: int, clear_ns: int) -> None:
+        """Continue what an earlier daemon left, which may have been about to change.
+
+        Args:
+            bound_ns: no packet before this will be accepted.
+            clear_ns: no packet at or after this was accepted yet.
+        """
+        for held in self._components:
+            held.schedule = held.schedule.lowered(held.threshold, bound_ns, clear_ns)
+
     def lower(
         self, component: int, threshold: int, bound_ns: int, latest_ns: Callable[[], int]
     ) -> None:

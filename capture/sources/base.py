@@ -26,6 +26,8 @@ class SourceStats:
         frozen_total: number of times the ring became full.
         interruptions_total: number of times the device went down or vanished.
         unread_links: packets per link type that gscope does not decode, by the link type's name.
+        drops_read_ns: real time right before ``dropped_packets`` was last brought up to date, in
+            nanoseconds since 1970: no later drop is in it. None if the source does not report that.
     """
 
     received_packets: int = 0
@@ -35,6 +37,7 @@ class SourceStats:
     frozen_total: int = 0
     interruptions_total: int = 0
     unread_links: dict[str, int] = field(default_factory=dict)
+    drops_read_ns: int | None = None
 
 
 class InputState(Enum):
@@ -221,7 +224,8 @@ class LiveSource(LiveDevice, Protocol):
     def next_block(self, timeout_s: float) -> Block | None:
         """Return the next block.
 
-        None if there was none within ``timeout_s`` seconds, or after ``wake``.
+        None if there was none within ``timeout_s`` seconds, or after ``wake``. Either way
+        ``stats.dropped_packets`` is brought up to date last.
 
         Raises:
             CaptureError: the operating system refuses to continue, or the source is not open.

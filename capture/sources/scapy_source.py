@@ -149,6 +149,7 @@ class ScapySource:
         ):
             used = self._take(block, used)
         self.stats.received_packets += block.count
+        self.stats.drops_read_ns = self._wall_ns()
         dropped = self._kernel_drops()
         self.stats.dropped_packets += dropped
         self.stats.received_packets += dropped

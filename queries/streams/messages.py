@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from gscope.queries.expressions.types import Direction
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gscope.queries.expressions.schema import ColumnSchema
     from gscope.queries.streams.gaps import HostGap
+    from gscope.queries.streams.losses import Losses
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
@@ -48,6 +51,16 @@ class Extent:
     column: str
     least: int
     greatest: int
+
+
+def enclosing_extents(extents: Sequence[tuple[Extent, ...]]) -> tuple[Extent, ...]:
+    """Return the extents of several sets of rows together, of which all have the same columns."""
+    return tuple(
+        Extent(
+            same[0].column, min(each.least for each in same), max(each.greatest for each in same)
+        )
+        for same in zip(*extents, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +142,7 @@ class Heartbeat:
         schedule: the thresholds of the stream's sample, if they follow the load; else None. It is
             cumulative: the last heartbeat says all.
         gaps: what the stream lacks because it went on without a host; cumulative.
+        losses: what is missing from the stream, as cumulative; None if nothing is.
     """
 
     stream: str
@@ -139,6 +153,7 @@ class Heartbeat:
     trace: tuple[Hop, ...] = field(default=())
     schedule: ThresholdSchedule | None = None
     gaps: tuple[HostGap, ...] = ()
+    losses: Losses | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +190,7 @@ class Shed:
             later.sequence,
             self.tuples + later.tuples,
             (self.packets or 0) + (later.packets or 0) if is_known else None,
-            tuple(
-                Extent(a.column, min(a.least, b.least), max(a.greatest, b.greatest))
-                for a, b in zip(self.extents, later.extents, strict=True)
-            ),
+            enclosing_extents((self.extents, later.extents)),
         )
 
 

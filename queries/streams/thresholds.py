@@ -136,6 +136,25 @@ class ThresholdSchedule:
                 steps.append(step)
         return _made(self.bound_ns, steps)
 
+    def foretelling(self, threshold: int, bound_ns: int) -> ThresholdSchedule:
+        """Return what holds before and after a change to ``threshold``, at whatever moment it comes.
+
+        A heartbeat says so before the change, so that it is known if there is no later heartbeat.
+
+        Args:
+            threshold: the threshold that will be taken over.
+            bound_ns: no packet before this will be accepted.
+        """
+        steps = [
+            ThresholdStep(
+                step.from_ns, min(step.threshold, threshold), max(step.ceiling, threshold)
+            )
+            if step.from_ns >= bound_ns
+            else step
+            for step in _split(self.steps, (bound_ns,))
+        ]
+        return _made(self.bound_ns, steps)
+
     def promised(self, bound_ns: int) -> ThresholdSchedule:
         """Return the schedule for a heartbeat that promises a bound; it never falls."""
         return ThresholdSchedule(max(bound_ns, self.bound_ns), self.steps)

@@ -18,6 +18,7 @@ from zlib import crc32
 
 from gscope.errors import StreamError
 from gscope.queries.streams.gaps import HostGap
+from gscope.queries.streams.losses import LossPeriod, LostRows, losses_of
 from gscope.queries.streams.messages import (
     Base,
     Batch,
@@ -37,6 +38,7 @@ from gscope.queries.streams.thresholds import ThresholdStep, schedule_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from gscope.queries.streams.losses import Losses
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
 VERSION = 0x6701
@@ -179,10 +181,19 @@ def _fields(message: Record) -> list[object]:
 
 
 def _optional_fields(message: Heartbeat) -> list[object]:
+    """Return the last fields of a heartbeat, as far as it has them."""
     schedule = None if message.schedule is None else _schedule_fields(message.schedule)
-    if message.gaps:
-        return [schedule, [(gap.host, gap.column, gap.least, gap.end) for gap in message.gaps]]
+    gaps = [(gap.host, gap.column, gap.least, gap.end) for gap in message.gaps]
+    if message.losses is not None:
+        return [schedule, gaps, _losses_fields(message.losses)]
+    if gaps:
+        return [schedule, gaps]
     return [] if schedule is None else [schedule]
+
+
+def _losses_fields(losses: Losses) -> list[object]:
+    periods = [(each.reason, each.first_ns, each.last_ns, each.packets) for each in losses.periods]
+    return [periods, [(each.packets, _extents(each)) for each in losses.rows]]
 
 
 def _schedule_fields(schedule: ThresholdSchedule) -> list[object]:
@@ -190,7 +201,7 @@ def _schedule_fields(schedule: ThresholdSchedule) -> list[object]:
     return [schedule.bound_ns, steps]
 
 
-def _extents(message: Batch | Shed) -> list[tuple[str, int, int]]:
+def _extents(message: Batch | Shed | LostRows) -> list[tuple[str, int, int]]:
     return [(extent.column, extent.least, extent.greatest) for extent in message.extents]
 
 
@@ -248,6 +259,7 @@ def _heartbeat(
     trace: list[list[object]],
     schedule: list[Any] | None = None,
     gaps: list[list[object]] | None = None,
+    losses: list[Any] | None = None,
 ) -> Heartbeat:
     _ensure(str, (stream,))
     _ensure(int, (sequence, identity, clock_ns))
@@ -260,6 +272,7 @@ def _heartbeat(
         tuple(_hop(*h) for h in trace),
         None if schedule is None else _schedule(*schedule),
         () if gaps is None else tuple(_gap(*gap) for gap in gaps),
+        None if losses is None else _losses(*losses),
     )
 
 
@@ -301,6 +314,28 @@ def _step(from_ns: object, threshold: object, ceiling: object) -> ThresholdStep:
         problem = "wrong type in a step of thresholds"
         raise TypeError(problem)
     return ThresholdStep(from_ns, threshold, ceiling)
+
+
+def _losses(periods: list[list[object]], rows: list[list[object]]) -> Losses:
+    return losses_of([_period(*each) for each in periods], [_lost_rows(*each) for each in rows])
+
+
+def _period(reason: object, first_ns: object, last_ns: object, packets: object) -> LossPeriod:
+    _ensure(str, (reason,))
+    _ensure(int, (first_ns, last_ns, *(() if packets is None else (packets,))))
+    return LossPeriod(
+        cast("str", reason),
+        cast("int", first_ns),
+        cast("int", last_ns),
+        cast("int | None", packets),
+    )
+
+
+def _lost_rows(packets: object, extents: object) -> LostRows:
+    _ensure(int, () if packets is None else (packets,))
+    _ensure(list, (extents,))
+    listed = cast("list[list[object]]", extents)
+    return LostRows(tuple(_extent(*each) for each in listed), cast("int | None", packets))
 
 
 def _counters(value: list[object]) -> tuple[tuple[str, int], ...]:

@@ -338,6 +338,7 @@ class AfPacketSource:
     def _count_loss(self) -> None:
         if self._socket is None:
             return
+        self.stats.drops_read_ns = time.time_ns()
         packets, dropped, freezes = read_statistics(self._socket)
         self.stats.kernel_packets += packets
         self.stats.received_packets += dropped

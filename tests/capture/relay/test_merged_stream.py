@@ -19,7 +19,8 @@ from gscope.capture.relay.stream_rows import extents_of
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.event_codec import from_plain, to_plain
-from gscope.queries.streams.messages import Punctuation
+from gscope.queries.streams.losses import Losses, LossPeriod, LostRows
+from gscope.queries.streams.messages import Extent, Punctuation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -448,3 +449,32 @@ def test_a_batch_that_is_received_twice_counts_once() -> None:
     stream.on_batch(a, 0, again)
     assert again.is_gone
     assert stream.held_rows == 1
+
+
+def test_losses_of_all_inputs_come_with_the_promise_that_passes_them() -> None:
+    stream, a, b = two_inputs()
+    for key in (a, b):
+        stream.on_described(key.input, key.log, {key.stream: 0})
+    dropped, restarted = LossPeriod("kernel", 11, 14, 3), LossPeriod("restart", 30, 45)
+    shed = LostRows((Extent("tb", 1, 2), Extent("fine", 10, 29)), 7)
+    promises = [Punctuation("tb", 5), Punctuation("fine", 50)]
+    stream.on_shed(a, 0, 5, shed)
+    stream.on_heartbeat(a, 1, promises, 0, Losses((dropped,)))
+    stream.on_heartbeat(b, 0, promises, 0, Losses((restarted,)))
+    release = stream.take()
+    assert release is not None
+    assert ("tb", 5) in [(each.column, each.bound) for each in release.punctuations]
+    assert release.state.losses == Losses((dropped, restarted), (shed,))
+    # They survive the relay, though it does not receive these messages again.
+    stored = from_plain(MergeState, json.loads(json.dumps(to_plain(release.state))))
+    again = MergedStream(stream.lfta, ["a", "b"], stored)
+    for key in (a, b):
+        again.on_described(key.input, key.log, {key.stream: 0})
+    # Heartbeats list all losses of a stream again.
+    later = LossPeriod("kernel", 70, 71, 1)
+    beyond = [Punctuation("tb", 9), Punctuation("fine", 90)]
+    again.on_heartbeat(a, 2, beyond, 0, Losses((dropped, later)))
+    again.on_heartbeat(b, 1, beyond, 0, Losses((restarted,)))
+    release = again.take()
+    assert release is not None
+    assert release.state.losses == Losses((dropped, restarted, later), (shed,))

@@ -156,3 +156,25 @@ def test_the_least_of_streams_is_that_of_each_moment(seed: int) -> None:
         found = together.within(first, end)
         assert found.threshold == min(step.threshold for step in steps)
         assert found.ceiling == max(step.ceiling for step in steps)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_foretold_holds_before_and_after_a_change(seed: int) -> None:
+    random = Random(seed)
+    schedule = ThresholdSchedule.constant(random.randrange(1000))
+    for bound in range(0, 100, 20):
+        threshold = random.randrange(1000)
+        clear = bound + random.randrange(30)
+        foretold = schedule.foretelling(threshold, bound)
+        held = schedule.steps[-1].threshold
+        if threshold < held:
+            changed = schedule.lowered(threshold, bound, clear)
+        else:
+            changed = schedule.raised(threshold, bound, clear)
+        for time in range(bound - 5, bound + 60):
+            for known in (schedule.at(time), changed.at(time)):
+                assert foretold.at(time).threshold <= known.threshold
+                assert known.ceiling <= foretold.at(time).ceiling
+            if time < bound:
+                assert foretold.at(time) == schedule.at(time)
+        schedule = changed

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gscope.errors import StreamError
-from gscope.queries.int64 import MIN_TIME_NS
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.streams.loss_reasons import REASONS
+from gscope.queries.streams.losses import MOST_LOSSES, Losses, LossPeriod, LostRows
 from gscope.queries.streams.messages import (
     Base,
     Batch,
@@ -56,6 +58,19 @@ def schedules(draw: st.DrawFn) -> ThresholdSchedule:
     return ThresholdSchedule(draw(NUMBERS), tuple(steps))
 
 
+@st.composite
+def losses(draw: st.DrawFn) -> Losses:
+    packets = st.none() | st.integers(0, MAX_TIME_NS)
+    periods = []
+    for reason in draw(st.lists(st.sampled_from(REASONS), max_size=3)):
+        first_ns, last_ns = sorted((draw(NUMBERS), draw(NUMBERS)))
+        periods.append(LossPeriod(reason, first_ns, last_ns, draw(packets)))
+    rows = draw(
+        st.lists(st.builds(LostRows, st.lists(EXTENTS, max_size=2).map(tuple), packets), max_size=2)
+    )
+    return Losses(tuple(periods), tuple(rows))
+
+
 SCHEDULES = schedules()
 PUNCTUATIONS = st.builds(Punctuation, NAMES, NUMBERS)
 MESSAGES: st.SearchStrategy[Message] = st.one_of(
@@ -78,6 +93,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
         st.lists(PUNCTUATIONS, max_size=3).map(tuple),
         st.lists(HOPS, max_size=3).map(tuple),
         st.none() | SCHEDULES,
+        st.none() | losses(),
     ),
     st.builds(EndOfStream, NAMES, NUMBERS),
     st.builds(
@@ -255,3 +271,36 @@ def test_schedules_that_nothing_sends_are_damage(steps: list[list[object]]) -> N
     assert isinstance(decode(record([3, [FIRST, [7, 1, 5]]])), Heartbeat)
     with pytest.raises(StreamError, match="does not hold a message"):
         decode(record([3, steps]))
+
+
+PERIOD = ["kernel", 5, 9, None]
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [[["weather", 5, 9, 1]], []],
+        [[["kernel", 9, 5, 1]], []],
+        [[["kernel", 5, 9, -1]], []],
+        [[["kernel", 5, 2**63, 1]], []],
+        [[["kernel", 5.0, 9, 1]], []],
+        [[["kernel", 5, 9]], []],
+        [[PERIOD] * (MOST_LOSSES + 1), []],
+        [[], [[-1, [["tb", 1, 2]]]]],
+        [[], [[None, [["tb", 1]]]]],
+        [[], [[None, "tb"]]],
+        [[PERIOD]],
+        5,
+    ],
+)
+def test_losses_that_nothing_sends_are_damage(losses: object) -> None:
+    assert isinstance(decode(_beat([[PERIOD], [[None, [["tb", 1, 2]]]]])), Heartbeat)
+    with pytest.raises(StreamError, match="does not hold a message"):
+        decode(_beat(losses))
+
+
+def _beat(losses: object) -> bytes:
+    payload = json.dumps([1, "flow@main1", 7, 3, 0, [], [], None, losses]).encode()
+    checked = len(payload).to_bytes(4, "little") + crc32(payload).to_bytes(4, "little")
+    header = (crc32(checked) & 0xFFFF).to_bytes(2, "little")
+    return (0x6701).to_bytes(2, "little") + header + checked + payload
