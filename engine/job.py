@@ -279,10 +279,11 @@ class Job:
         steps.shed_tuples.update(self._disk_budget.fit(steps))
         ended = time.time_ns()
         outputs = evaluation.outputs
+        incomplete = steps.incomplete.mark()
         state = steps.snapshot()
         trace = observer.evaluated(step, evaluation, began, ended)
         counts = self._counted_before + evaluator.counts()
-        commit = Commit(step.number, state, outputs, trace, counts, steps.partitioning)
+        commit = Commit(step.number, state, outputs, trace, counts, steps.partitioning, incomplete)
         committing = time.time_ns()
         self._commits.write(commit)
         self._commits.publish(outputs)
@@ -317,6 +318,8 @@ class Job:
                 shed_tuples=_counted(operators, "shed_tuples"),
                 trimmed_tuples=_counted(operators, "trimmed_tuples"),
                 partial={q: tuple(s["partial"]) for q, s in operators.items() if s["partial"]},
+                incomplete=commit.incomplete,
+                incomplete_epochs=_incomplete(operators),
                 **asdict(commit.counts),
             )
         )
@@ -352,6 +355,12 @@ class Job:
 def _counted(operators: Mapping[str, Mapping[str, Any]], counter: str) -> dict[str, int]:
     """Return a counter of all operators, by query; those that are 0 are left out."""
     return {query: state[counter] for query, state in operators.items() if state[counter]}
+
+
+def _incomplete(operators: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Return the number of incomplete epochs of all operators that have some, by reason."""
+    counts = {query: state["incomplete"]["counts"] for query, state in operators.items()}
+    return {query: each for query, each in counts.items() if each}
 
 
 def _sweep(folder: Path) -> None:

@@ -174,7 +174,9 @@ class Feed(ABC):
             schedule = self.schedule(lfta)
             if schedule is not None and changes and lfta in changes:
                 schedule = schedule.foretelling(changes[lfta], self.runtime.bound_ns)
-            heartbeats.append(StreamHeartbeat(stream, punctuations, (hop,), schedule, losses=losses))
+            heartbeats.append(
+                StreamHeartbeat(stream, punctuations, (hop,), schedule, losses=losses)
+            )
         return heartbeats
 
     def summary(self, stats: SourceStats, unread: int, damage: tuple[str, ...]) -> InterfaceSummary:

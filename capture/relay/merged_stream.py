@@ -108,8 +108,7 @@ class MergedStream:
                 shed_tuples_total=each.shed_tuples_total,
             )
         self.gaps = state.gaps
-        self._stored = state
-        self._losses = state.losses
+        self._stored, self._losses = state, state.losses
         self._taken_below: Bounds | None = None
         self._is_done = False
 
@@ -165,9 +164,8 @@ class MergedStream:
         latest = list(dict.fromkeys(key.log for key in keys))[-MOST_LOGS:]
         for key in keys:
             if key.log not in latest and not self.ports[key].held:
-                gone = self.ports.pop(key)
-                self.ports[keys[-1]].add_counts(gone)
-                self._losses = united((self._losses, gone.losses))
+                self._losses = united((self._losses, self.ports[key].losses))
+                self.ports[keys[-1]].add_counts(self.ports.pop(key))
 
     def on_batch(self, key: PortKey, sequence: int, rows: Rows) -> None:
         """Hold the rows of a batch."""
@@ -191,22 +189,19 @@ class MergedStream:
             port.shed_tuples_total += tuples
             self._losses = self._losses.with_rows(lost)
 
+    def on_losses(self, key: PortKey, losses: Losses) -> None:
+        """Note what is missing from a stream."""
+        self.ports[key].losses = losses
+
     def on_heartbeat(
-        self,
-        key: PortKey,
-        sequence: int,
-        punctuations: Iterable[Punctuation],
-        clock_ns: int,
-        losses: Losses | None = None,
+        self, key: PortKey, sequence: int, punctuations: Iterable[Punctuation], clock_ns: int
     ) -> None:
-        """Note what a stream promises, and what is missing from it."""
+        """Note what a stream promises."""
         port = self._advanced(key, sequence)
         if port is not None:
             punctuations = tuple(punctuations)
             if port.restart is not None and sequence >= port.restart:
                 self._note_restart(key.input, port, punctuations)
-            if losses is not None:
-                port.losses = losses
             for each in punctuations:
                 if each.column in self._directions:
                     known = port.bounds.get(each.column, each.bound)
@@ -489,12 +484,8 @@ class MergedStream:
         return -extent.least if is_falling else extent.greatest
 
     def _state(self) -> MergeState:
-        return MergeState(
-            dict(self.promised),
-            tuple(self._port_states()),
-            self.gaps,
-            united((self._losses, *(port.losses for port in self.ports.values()))),
-        )
+        losses = united((self._losses, *(port.losses for port in self.ports.values())))
+        return MergeState(dict(self.promised), tuple(self._port_states()), self.gaps, losses)
 
     def _port_states(self) -> Iterator[PortState]:
         for key, port in self.ports.items():

@@ -343,8 +343,9 @@ class Outlet:
                 lost = LostRows(message.extents, message.packets)
                 stream.on_shed(key, sequence, message.tuples, lost)
             case Heartbeat():
-                promises, losses = message.punctuations, message.losses
-                stream.on_heartbeat(key, sequence, promises, message.clock_ns, losses)
+                if message.losses is not None:
+                    stream.on_losses(key, message.losses)
+                stream.on_heartbeat(key, sequence, message.punctuations, message.clock_ns)
                 self._origin = Origin(key.input, message)
             case EndOfStream():
                 stream.on_end(key, sequence)

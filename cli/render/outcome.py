@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gscope.queries.streams.loss_reasons import IncompleteEpochs
+
+MOST_INCOMPLETE = 1000
+"""The most ranges of incomplete epochs that an outcome lists."""
 
 
 @dataclass(slots=True)
@@ -20,6 +28,8 @@ class Outcome:
             reads them.
         trimmed_tuples: the number of rows that the HFTA job left out because the threshold of their
             sample fell, by the query that reads them.
+        incomplete_epochs: the number of epochs whose answers may lack packets, by query and reason.
+        incomplete: the latest of these epochs.
         undecodable: the number of payloads of a function's protocol that it could not decode, by
             function.
         foreign: the number of payloads that do not begin a message of a function's protocol, by
@@ -39,6 +49,8 @@ class Outcome:
     late_tuples: dict[str, int] = field(default_factory=dict)
     shed_tuples: dict[str, int] = field(default_factory=dict)
     trimmed_tuples: dict[str, int] = field(default_factory=dict)
+    incomplete_epochs: dict[str, dict[str, int]] = field(default_factory=dict)
+    incomplete: list[IncompleteEpochs] = field(default_factory=list)
     undecodable: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
     wrapped_sums: dict[str, int] = field(default_factory=dict)
@@ -47,3 +59,14 @@ class Outcome:
     restarts: dict[str, int] = field(default_factory=dict)
     signal: int = 0
     is_complete: bool = False
+
+    def note_incomplete(
+        self, epochs: Iterable[IncompleteEpochs], counts: dict[str, dict[str, int]]
+    ) -> None:
+        """Note the incomplete epochs of a commit, and their numbers since the run began.
+
+        A restarted job reports commits again.
+        """
+        self.incomplete_epochs = counts
+        self.incomplete += [each for each in epochs if each not in self.incomplete]
+        del self.incomplete[:-MOST_INCOMPLETE]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.cli.config.quantities import show_duration
 from gscope.cli.render.accounting import UNDECODED, shed_lines
+from gscope.cli.render.incomplete import incomplete_lines
 from gscope.cli.render.partial import gap_lines, partial_lines
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         tuples = _counted(count, "tuple")
         yield f"  {tuples} of {query} left out: a supergroup had reached max_groups"
     yield from shed_lines(capture, outcome.shed_tuples)
+    yield from incomplete_lines(outcome)
     yield from _saved(capture.get("saved", {}))
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"

@@ -334,6 +334,7 @@ class RunCollector(Collector):
         yield from _families(OPERATOR, ("operator",), _named(job, "operators"))
         yield from _families(QUERY, ("query",), _named(document, "queries"))
         yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])
+        yield _incomplete(job.get("operators", ()))
         yield _counts(
             "gscope_undecodable_payloads",
             "Payloads of a function's protocol that are malformed or cut off.",
@@ -414,6 +415,18 @@ def _by_reason(capture: Mapping[str, Any], name: str, meaning: str) -> CounterMe
     for each in capture.get("interfaces", ()):
         for reason, packets in each.get(name, {}).items():
             made.add_metric((each["name"], reason), packets)
+    return made
+
+
+def _incomplete(operators: Iterable[Mapping[str, Any]]) -> CounterMetricFamily:
+    made = CounterMetricFamily(
+        "gscope_incomplete_epochs",
+        "Epochs whose answers may lack packets.",
+        labels=("query", "reason"),
+    )
+    for each in operators:
+        for reason, epochs in each["incomplete_epochs_total"].items():
+            made.add_metric((each["name"], reason), epochs)
     return made
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from gscope.cli.render.accounting import tuple_equation
+from gscope.cli.render.incomplete import incomplete_counts
 from gscope.cli.render.partial import partial_lines
 from gscope.cli.rundir.records import resumption
 from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
@@ -296,6 +297,8 @@ def _notes(document: Document) -> Iterator[Text]:
             yield Text(f"{each['name']} left out {count(trimmed)} tuples as the rate fell")
         for line in partial_lines({each["name"]: each.get("partial", ())}):
             yield Text(line, "red")
+        if incomplete := each["incomplete_epochs_total"]:
+            yield Text(f"{each['name']}: {incomplete_counts(incomplete)}", "red")
     if job is not None:
         yield Text(_heartbeat_line(job["heartbeats"]))
         yield Text(_step_line(job, document["now_ns"], is_alive=document["run"]["is_alive"]))

@@ -323,6 +323,7 @@ class Supervisor:
         self.outcome.late_tuples = commit.late_tuples
         self.outcome.shed_tuples = commit.shed_tuples
         self.outcome.trimmed_tuples = commit.trimmed_tuples
+        self.outcome.note_incomplete(commit.incomplete, commit.incomplete_epochs)
         self.outcome.undecodable = commit.undecodable
         self.outcome.wrapped_sums = commit.wrapped_sums
         self.outcome.foreign = commit.foreign

@@ -269,6 +269,11 @@ class JobStatistics:
             "shed_tuples_total": self._steps.shed_tuples.get(name, 0),
             "trimmed_tuples_total": self._steps.trimmed_tuples.get(name, 0),
             "partial": [asdict(each) for each in self._steps.partial.of(name, operator.watermark)],
+            "incomplete_epochs_total": self._steps.incomplete.counts(name),
+            "incomplete_epochs": [
+                {field: value for field, value in asdict(each).items() if field != "query"}
+                for each in self._steps.incomplete.recent(name)
+            ],
             "waiting_tuples": held.tuples,
             "waiting_bytes": held.size_bytes,
             "state_tuples": 0 if state is None else state.rows,

@@ -101,7 +101,7 @@ class EpochOperator:
         for side, each in zip(self.sides, inputs, strict=True):
             side.note_carried(each.carries, fresh)
         known = _read_spans(inputs, fresh, low, high)
-        extents = extents_of(self._temporal_outputs(), self._through_keys_span(known))
+        extents = extents_of(self._temporal_outputs(), self.spans_through_keys(known))
         return Work(
             self.node,
             low,
@@ -197,7 +197,7 @@ class EpochOperator:
         keys = {key.name: bound_of(key.expression, known) for key in self.keys}
         return lambda part: keys.get(part.name, NOTHING) if isinstance(part, Column) else None
 
-    def _through_keys_span(self, known: KnownSpan) -> KnownSpan:
+    def spans_through_keys(self, known: KnownSpan) -> KnownSpan:
         """Return the spans of output expressions, given those of input expressions."""
         if not self.keys:
             return known

@@ -42,6 +42,9 @@ def without_shed(step: Step, steps: Steps, gone: Mapping[str, Collection[int]]) 
     """Drop the batches in ``gone`` from the ports of ``steps``; return ``step`` without them."""
     if not gone:
         return step
+    for (name, sequence), batch in _known(step, steps).items():
+        if sequence in gone.get(name, ()):
+            steps.incomplete.on_rows_lost(name, batch.extents, None)
     for operator in steps.operators.values():
         for side in operator.sides:
             for name, port in side.ports.items():
@@ -49,6 +52,13 @@ def without_shed(step: Step, steps: Steps, gone: Mapping[str, Collection[int]]) 
                     port.forget(gone[name])
     lost = {(stream, sequence) for stream, sequences in gone.items() for sequence in sequences}
     return replace(step, works=tuple(_without(work, lost) for work in step.works))
+
+
+def _known(step: Step, steps: Steps) -> dict[tuple[str, int], Batch]:
+    """Return the batches of ``step``, and those that wait for later ones."""
+    sides = (side for operator in steps.operators.values() for side in operator.sides)
+    waiting = (each for side in sides for each in side.pending)
+    return {(name, batch.sequence): batch for name, batch in (*_read(step), *waiting)}
 
 
 def _read(step: Step) -> Iterator[tuple[str, Batch]]:

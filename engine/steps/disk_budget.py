@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import EngineError
 from gscope.queries.plan.window_node import WindowNode
+from gscope.queries.plan.windows.columns import SLICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,11 +93,15 @@ class JobDiskBudget:
             port.forget({sequence})
             used -= sum(batch.size_bytes for batch in lost)
             shed[query] += sum(batch.rows for batch in lost)
+            for batch in lost:
+                steps.incomplete.on_side_lost(query, side_number, batch.extents)
         largest_first = sorted(_slices(steps).items(), key=lambda each: -each[1].size_bytes)
         for query, state in largest_first:
             if used <= self._limit_bytes:
                 return shed
             steps.operators[query].state = None
+            slices = state.extent(SLICE)
+            steps.incomplete.on_slices_lost(query, slices.least, slices.greatest)
             used -= state.size_bytes
             shed[query] += state.rows
         return shed

@@ -24,6 +24,8 @@ from gscope.engine.operators import (
     window,
 )
 from gscope.engine.operators.base import pending_input
+from gscope.engine.operators.lost_rows import is_running
+from gscope.engine.steps.incomplete_epochs import IncompleteTracker
 from gscope.engine.steps.partial_epochs import PartialEpochs
 from gscope.engine.steps.unordered_queries import latent_sources
 from gscope.engine.storage.commits import batch_from_json, batch_to_json, state_from_json
@@ -114,6 +116,7 @@ class Steps:
             them.
         samples: the thresholds that follow the load; None if none does.
         partial: the epochs that are answered without a host.
+        incomplete: the epochs whose answers may lack packets.
     """
 
     program: Program
@@ -125,6 +128,7 @@ class Steps:
     shed_tuples: Counter[str] = field(default_factory=Counter)
     trimmed_tuples: Counter[str] = field(default_factory=Counter)
     partial: PartialEpochs = field(init=False)
+    incomplete: IncompleteTracker = field(init=False)
     _readers: dict[str, list[Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -137,6 +141,7 @@ class Steps:
                     port = side.ports[name] = Port(name)
                     self._readers.setdefault(name, []).append(port)
             self.operators[node.query] = operator
+        self.incomplete = IncompleteTracker(self.program, self.operators)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -150,6 +155,7 @@ class Steps:
                 self.samples.on_schedule(message.stream, message.schedule)
             if isinstance(message, Heartbeat) and message.gaps:
                 self.partial.on_gaps(message.stream, message.gaps)
+            self.incomplete.on_message(message)
             for port in self._readers.get(message.stream, ()):
                 match message:
                     case Batch():
@@ -169,7 +175,10 @@ class Steps:
         fresh: Fresh = {}
         for query, operator in self.operators.items():
             began_ns = time.perf_counter_ns()
+            had_state = operator.state is not None
             work = operator.advance(fresh)
+            if is_running(operator):
+                self.incomplete.on_step(query, had_state=had_state)
             self.took_ns[query] = time.perf_counter_ns() - began_ns
             if work is not None:
                 works.append(work if self.samples is None else self.samples.applied(work))
@@ -258,6 +267,7 @@ class Steps:
             operator.late_tuples = saved["late_tuples"]
             self.shed_tuples[query] = saved["shed_tuples"]
             self.trimmed_tuples[query] = saved["trimmed_tuples"]
+            self.incomplete.restore(query, saved["incomplete"])
             if self.samples is not None:
                 self.samples.restore(saved["schedules"])
             self.partial.restore(saved["gaps"])
@@ -282,6 +292,7 @@ class Steps:
             "late_tuples": operator.late_tuples,
             "shed_tuples": self.shed_tuples[operator.node.query],
             "trimmed_tuples": self.trimmed_tuples[operator.node.query],
+            "incomplete": self.incomplete.snapshot(operator.node.query),
             "schedules": {} if self.samples is None else self.samples.snapshot(operator.node.query),
             "gaps": self.partial.snapshot(operator.node.query),
             "partial": [

@@ -22,6 +22,7 @@ from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import OUTPUTS_FOLDER
 from gscope.queries.run_folder.whole_file import replace_file
+from gscope.queries.streams.loss_reasons import IncompleteEpochs
 from gscope.queries.streams.messages import Batch, Extent, RowGroup
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Commit:
         trace: the hops of the heartbeat that released the step, as plain JSON values.
         counts: counts other than rows, since the run began.
         partitioning: what the row groups of carried batches are divided by; "" if by nothing.
+        incomplete: those of the epochs answered with this commit that may lack packets. Epochs that
+            were answered without rows count to the next commit.
     """
 
     step: int
@@ -75,6 +78,7 @@ class Commit:
     trace: tuple[dict[str, Any], ...] = ()
     counts: Counts = field(default_factory=Counts)
     partitioning: str = ""
+    incomplete: tuple[IncompleteEpochs, ...] = ()
 
 
 class CommitLog:
@@ -243,7 +247,10 @@ def _read(path: Path) -> Commit:
         trace = tuple(value["trace"])
         counts = Counts(**value["counts"])
         partitioning = value.get("partitioning", "")
-        return Commit(value["step"], value["operators"], outputs, trace, counts, partitioning)
+        incomplete = tuple(IncompleteEpochs(**each) for each in value["incomplete"])
+        return Commit(
+            value["step"], value["operators"], outputs, trace, counts, partitioning, incomplete
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"the commit record {path.name} is unreadable: {error}"
         raise EngineError(message) from error

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+# The codec reads annotations.
+from gscope.queries.streams.loss_reasons import IncompleteEpochs  # noqa: TC001
+
 
 class ProcessEvent:
     """A report of a process to its supervisor.
@@ -248,6 +251,8 @@ class StepCommitted(ProcessEvent):
         shed_tuples: tuples that the job had no disk space to keep, by query.
         trimmed_tuples: tuples that the job left out because the threshold of their sample fell, by
             the query that reads them.
+        incomplete: those of the epochs answered with this step that may lack packets.
+        incomplete_epochs: number of such epochs, by query and reason.
         undecodable: payloads of a function's protocol that it could not decode, by function.
         wrapped_sums: sums that exceeded 64 bits and wrapped around, by query.
         foreign: payloads that do not begin a message of a function's protocol, by function.
@@ -265,6 +270,8 @@ class StepCommitted(ProcessEvent):
     late_tuples: dict[str, int]
     shed_tuples: dict[str, int]
     trimmed_tuples: dict[str, int]
+    incomplete: tuple[IncompleteEpochs, ...]
+    incomplete_epochs: dict[str, dict[str, int]]
     undecodable: dict[str, int]
     wrapped_sums: dict[str, int]
     foreign: dict[str, int]

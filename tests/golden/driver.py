@@ -358,6 +358,7 @@ class Job:
         place = self._random.randrange(3) if self._dies() else None
         evaluation = evaluator.run(step)
         steps.on_evaluated(evaluation)
+        incomplete = steps.incomplete.mark()
         if place == 0:
             return False
         commits.write(
@@ -366,6 +367,7 @@ class Job:
                 steps.snapshot(),
                 evaluation.outputs,
                 partitioning=steps.partitioning,
+                incomplete=incomplete,
             )
         )
         if place == 1:

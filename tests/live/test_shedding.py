@@ -78,3 +78,4 @@ def test_what_a_job_that_stands_still_misses_is_counted_to_the_packet(
     rows = csv.DictReader(line.decode() for line in running.lines)
     assert sum(int(row["packets"]) for row in rows) + shed == sent
     assert "the log was full; raise its limit with --log" in running.summary
+    assert "may lack rows or packets: rows were shed for want of disk space" in running.summary

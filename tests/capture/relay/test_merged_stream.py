@@ -459,8 +459,10 @@ def test_losses_of_all_inputs_come_with_the_promise_that_passes_them() -> None:
     shed = LostRows((Extent("tb", 1, 2), Extent("fine", 10, 29)), 7)
     promises = [Punctuation("tb", 5), Punctuation("fine", 50)]
     stream.on_shed(a, 0, 5, shed)
-    stream.on_heartbeat(a, 1, promises, 0, Losses((dropped,)))
-    stream.on_heartbeat(b, 0, promises, 0, Losses((restarted,)))
+    stream.on_losses(a, Losses((dropped,)))
+    stream.on_heartbeat(a, 1, promises, 0)
+    stream.on_losses(b, Losses((restarted,)))
+    stream.on_heartbeat(b, 0, promises, 0)
     release = stream.take()
     assert release is not None
     assert ("tb", 5) in [(each.column, each.bound) for each in release.punctuations]
@@ -473,8 +475,10 @@ def test_losses_of_all_inputs_come_with_the_promise_that_passes_them() -> None:
     # Heartbeats list all losses of a stream again.
     later = LossPeriod("kernel", 70, 71, 1)
     beyond = [Punctuation("tb", 9), Punctuation("fine", 90)]
-    again.on_heartbeat(a, 2, beyond, 0, Losses((dropped, later)))
-    again.on_heartbeat(b, 1, beyond, 0, Losses((restarted,)))
+    again.on_losses(a, Losses((dropped, later)))
+    again.on_heartbeat(a, 2, beyond, 0)
+    again.on_losses(b, Losses((restarted,)))
+    again.on_heartbeat(b, 1, beyond, 0)
     release = again.take()
     assert release is not None
     assert release.state.losses == Losses((dropped, restarted, later), (shed,))

@@ -7,6 +7,7 @@ import pytest
 from gscope.cli.render.outcome import Outcome
 from gscope.cli.render.summary import is_whole, summary_lines
 from gscope.cli.render.timings import timing_lines
+from gscope.queries.streams.loss_reasons import IncompleteEpochs
 
 
 def _interface(name: str = "a", **changes: Any) -> dict[str, Any]:
@@ -240,6 +241,31 @@ def test_rows_left_out_as_the_rate_fell_are_counted_with_the_overload() -> None:
         "  1 row left out of hosts: the rate fell within its epoch",
     ]
     assert not is_whole(outcome)
+
+
+def test_epochs_that_may_lack_packets_are_named() -> None:
+    outcome = _outcome(_interface())
+    first = IncompleteEpochs("flows", "kernel", 28, 30, 12)
+    restarted = IncompleteEpochs("flows", "restart", 31, 31)
+    unknown = IncompleteEpochs("hosts", "log", None, 5)
+    outcome.note_incomplete([first], {"flows": {"kernel": 3}})
+    # A restarted job reports its commits again.
+    outcome.note_incomplete([first, restarted], {"flows": {"kernel": 3, "restart": 1}})
+    counts = {"flows": {"kernel": 3, "restart": 1}, "hosts": {"log": 1}}
+    outcome.note_incomplete([unknown], counts)
+    assert list(summary_lines(outcome, {"q": 1}))[1:] == [
+        "  3 epochs of flows may lack rows or packets: the kernel dropped packets (28 to 30)",
+        "  1 epoch of flows may lack rows or packets: the capture daemon was restarted (31)",
+        "  1 epoch of hosts may lack rows or packets: rows were shed for want of disk space (? to 5)",
+    ]
+
+
+def test_of_many_incomplete_epochs_the_latest_are_named() -> None:
+    outcome = _outcome(_interface())
+    epochs = [IncompleteEpochs("flows", "kernel", n, n, 1) for n in range(0, 20, 2)]
+    outcome.note_incomplete(epochs, {"flows": {"kernel": 10}})
+    *_, line = summary_lines(outcome, {"q": 1})
+    assert line.endswith("dropped packets (…, 10, 12, 14, 16, 18)")
 
 
 def test_packets_that_were_not_saved_are_counted_by_reason() -> None:

@@ -24,13 +24,21 @@ OPERATIONS = Path(__file__).parents[3] / "docs" / "operations.md"
 _NO_COUNTERS = {
     *("schema", "now_ns", "run", "traces", "pid", "java_pid", "name", "lfta", "interface"),
     *("device", "state", "kind", "sides", "damage", "is_live", "newest", "waits_for"),
-    *("has_ended", "loss", "state_since_ns", "java_pid", "began_ns", "heartbeat_interval_ns"),
+    *(
+        "incomplete_epochs",
+        "has_ended",
+        "loss",
+        "state_since_ns",
+        "java_pid",
+        "began_ns",
+        "heartbeat_interval_ns",
+    ),
 }
 """What identifies or describes; everything else is a counter or gauge that is to be explained."""
 
 _BY_LABEL = {
     *("malformed_packets", "unsupported_packets", "undecodable", "foreign", "wrapped_sums"),
-    "crowded_out",
+    *("crowded_out", "incomplete_epochs_total"),
 }
 """Counters that are objects: one number for each reason, function or query."""
 

@@ -42,14 +42,14 @@ CAPTURES = 'emit("listening")\n' + SUMMARY
 READY = 'emit("ready", session_s=0.0)\n'
 FINISHES = """
 sys.stdin.readline()
-emit("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, trimmed_tuples={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4}, foreign={}, crowded_out={})
+emit("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, trimmed_tuples={}, incomplete=[], incomplete_epochs={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4}, foreign={}, crowded_out={})
 emit("finished", phases={})
 """
 ANSWERS = READY + FINISHES
 COMMITS = """
 emit("ready", session_s=0.0)
 sys.stdin.readline()
-emit("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, trimmed_tuples={}, undecodable={}, wrapped_sums={}, foreign={}, crowded_out={})
+emit("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, trimmed_tuples={}, incomplete=[], incomplete_epochs={}, undecodable={}, wrapped_sums={}, foreign={}, crowded_out={})
 """
 HEAD = """
 import json, os, signal, sys, time

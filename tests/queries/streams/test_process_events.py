@@ -13,6 +13,7 @@ import pytest
 
 from gscope.errors import StreamError
 from gscope.queries.streams.event_codec import EventWriter, decode, encode
+from gscope.queries.streams.loss_reasons import IncompleteEpochs
 from gscope.queries.streams.process_events import (
     CAPTURE_EVENTS,
     CONTROL_EVENTS,
@@ -55,6 +56,11 @@ COMMIT = StepCommitted(
     late_tuples={"q": 1},
     shed_tuples={},
     trimmed_tuples={},
+    incomplete=(
+        IncompleteEpochs("flows", "kernel", 28, 30, 12),
+        IncompleteEpochs("q", "log", None, 5),
+    ),
+    incomplete_epochs={"flows": {"kernel": 3}, "q": {"log": 1}},
     undecodable={"tls_sni": 2},
     foreign={"http_host": 4},
     wrapped_sums={"p": 9},

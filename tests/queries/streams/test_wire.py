@@ -93,6 +93,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
         st.lists(PUNCTUATIONS, max_size=3).map(tuple),
         st.lists(HOPS, max_size=3).map(tuple),
         st.none() | SCHEDULES,
+        st.just(()),
         st.none() | losses(),
     ),
     st.builds(EndOfStream, NAMES, NUMBERS),
@@ -300,7 +301,7 @@ def test_losses_that_nothing_sends_are_damage(losses: object) -> None:
 
 
 def _beat(losses: object) -> bytes:
-    payload = json.dumps([1, "flow@main1", 7, 3, 0, [], [], None, losses]).encode()
+    payload = json.dumps([1, "flow@main1", 7, 3, 0, [], [], None, [], losses]).encode()
     checked = len(payload).to_bytes(4, "little") + crc32(payload).to_bytes(4, "little")
     header = (crc32(checked) & 0xFFFF).to_bytes(2, "little")
     return (0x6701).to_bytes(2, "little") + header + checked + payload
