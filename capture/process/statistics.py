@@ -18,6 +18,7 @@ from gscope.capture.interface.resume_state import caught_up
 from gscope.capture.interface.source_state import SourceState
 from gscope.capture.interface.summary import UNDECODED, added_by_reason, empty_summary
 from gscope.capture.process.confinement.privileges import capabilities, has_no_new_privileges
+from gscope.capture.shedding.settings import SheddingSettings
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
@@ -223,6 +224,7 @@ class CaptureStatistics:
             "is_live": self._settings.is_live,
             "heartbeat_interval_ns": self._settings.heartbeat_interval_ns,
             "sample_rate": self._settings.sample_rate,
+            "shedding_mode": (self._settings.shedding or SheddingSettings()).mode.value,
             **self._followed_load(),
             "memory_bytes": memory_bytes(),
             **_continued({"cpu_s": round(time.process_time(), 3)}, self._earlier),

@@ -18,7 +18,6 @@ from gscope.cli.config.quantities import (
     parse_count,
     parse_duration,
     parse_positive_duration,
-    parse_share,
     parse_size,
     show_duration,
     show_size,
@@ -29,6 +28,7 @@ from gscope.cli.rundir.run_dir import default_work_dir
 from gscope.engine.settings import JobSettings
 from gscope.errors import UsageError
 from gscope.queries.plan.program_partitioning import DEFAULT_PARTITIONS, MAX_PARTITIONS
+from gscope.queries.shares import parse_share
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -287,6 +287,8 @@ def _notes(document: Document) -> Iterator[Text]:
             yield Text(f"sampling: fixed rate {rate:g}, {count(shed)} packets shed")
         if capture.get("least_load_rate", 1.0) < 1:
             yield _load_line(capture)
+        elif capture.get("shedding_mode") == "auto":
+            yield Text("sampling: auto, rate 1; no overload so far")
         yield from input_lines(capture.get("inputs", ()))
         if (remote := capture.get("remote")) is not None:
             yield Text(_remote_line(remote))

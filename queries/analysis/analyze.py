@@ -28,15 +28,21 @@ from gscope.queries.analysis.windows.window_input import window_below
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.expressions.schema import Schema
 from gscope.queries.gsql import nodes
+from gscope.queries.gsql.node import walk
 from gscope.queries.gsql.printer import print_body
 from gscope.queries.plan.logical import LogicalPlan, LogicalQuery
 from gscope.queries.plan.row_order import is_hidden, visible
+from gscope.queries.plan.sampling_operator import SampleGroupBy
+from gscope.queries.plan.trees import nodes_of
 from gscope.queries.plan.windows.columns import WINDOW_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gscope.queries.analysis.typing.column_facts import Facts
+
+_SAMPLER_ENTRIES = frozenset({"sampler_seed", "max_groups"})
+"""Entries of DEFINE that only a sampling operator reads."""
 
 
 def analyze(
@@ -89,8 +95,38 @@ def analyze(
         schemas[entry.name] = visible(plan.schema)
         facts[entry.name] = facts_of(plan.root, facts)
         plans.append(plan)
+    plans = _with_idle_entries(entries, plans)
     saved = tuple((name, file) for name, file in queries.saved_packets.items() if name in schemas)
     return LogicalPlan(interfaces, tuple(plans), saved)
+
+
+def _with_idle_entries(
+    entries: Sequence[QueryEntry], plans: Sequence[LogicalQuery]
+) -> list[LogicalQuery]:
+    """Return the plans, with a warning on each entry of DEFINE that only sampling operators read."""
+    sampled = {
+        id(entry.owner)
+        for entry, plan in zip(entries, plans, strict=True)
+        if any(isinstance(node, SampleGroupBy) for node in nodes_of(plan.root))
+    }
+    # Subqueries come before the query that has the DEFINE.
+    last = {id(entry.owner): number for number, entry in enumerate(entries)}
+    return [
+        replace(plan, warnings=(*plan.warnings, *_idle_entries(entry)))
+        if last[id(entry.owner)] == number and id(entry.owner) not in sampled
+        else plan
+        for number, (entry, plan) in enumerate(zip(entries, plans, strict=True))
+    ]
+
+
+def _idle_entries(entry: QueryEntry) -> Iterator[str]:
+    used = {node.name for node in walk(entry.owner) if isinstance(node, nodes.Definition)}
+    for each in entry.owner.define:
+        if each.name in _SAMPLER_ENTRIES and each.name not in used:
+            message = f"{each.name} has no effect: the query has no sampling operator"
+            remedy = "leave it out, or group with CLEANING_WHEN … CLEANING_BY …"
+            error = ResolveError(message, position=each.position, remedy=remedy)
+            yield error.located(entry.file.text, entry.file.source).report()
 
 
 def _plan(

@@ -97,7 +97,8 @@ def _unexpected_token(
     tables: Tables, start: str, tokens: list[Token], token: Token, text: str
 ) -> GsqlSyntaxError:
     """Return the error for a token that the grammar does not allow behind those before it."""
-    from gscope.queries.gsql.syntax_errors import UnexpectedToken, diagnose
+    from gscope.queries.gsql.syntax_errors import diagnose
+    from gscope.queries.gsql.unexpected_token import UnexpectedToken
 
     parser = tables.lark.parse_interactive(start=start)
     for earlier in tokens[:-1]:

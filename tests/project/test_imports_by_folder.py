@@ -74,7 +74,7 @@ queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
     queries/analysis/groups
 queries/analysis/lineage: queries/gsql queries/expressions queries/catalog queries/catalog/ordering
     queries/plan queries/plan/split
-queries/analysis/sampling: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
+queries/analysis/sampling: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregates.py queries/plan queries/plan/windows queries/plan/sampling
     queries/analysis/lineage
 queries/analysis: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog

@@ -9,6 +9,7 @@ A hint holds for every result that reads the query. One that would break a query
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, UnsupportedError
@@ -21,6 +22,7 @@ from gscope.queries.analysis.sampling.rules import MERGE
 from gscope.queries.gsql import nodes
 from gscope.queries.plan.program_sampling import HintTerm, SamplingHint, SamplingMethod
 from gscope.queries.plan.show_expressions import show
+from gscope.queries.shares import parse_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,8 +105,11 @@ def _rate(entry: nodes.DefineEntry) -> float:
     value = entry.value.value
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1:
         return float(value)
-    message = f"invalid min_rate: expected a number above 0 and up to 1, got {value!r}"
-    raise ResolveError(message, position=entry.position, remedy="write min_rate 0.05;")
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return parse_share(value)
+    message = f"invalid min_rate: expected above 0 and at most 1, such as 0.1, '10%' or '1/10', got {value!r}"
+    raise ResolveError(message, position=entry.position, remedy="write min_rate '5%';")
 
 
 def hinted(tree: TreeNode) -> list[tuple[TreeNode, SamplingHint]]:

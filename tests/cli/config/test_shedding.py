@@ -9,7 +9,6 @@ import pytest
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.cli.commands.config import config_lines
 from gscope.cli.config.effective import GivenSetting, load_config
-from gscope.cli.config.quantities import parse_share
 from gscope.cli.config.shedding import (
     chosen_shedding,
     config_of_reader,
@@ -20,6 +19,7 @@ from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.program import Program
 from gscope.queries.plan.program_sampling import SamplingComponent
+from gscope.queries.shares import parse_share
 
 if TYPE_CHECKING:
     from pathlib import Path

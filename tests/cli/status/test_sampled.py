@@ -70,3 +70,16 @@ def test_metrics_have_the_rate(sampled: Document, tmp_path: Path) -> None:
     assert reported["gscope_shed_packets_total", "eth0"] == 3
     whole = samples(exposition(document(tmp_path / "other")))
     assert whole["gscope_sample_rate",] == 1
+
+
+def test_the_view_shows_that_the_rate_may_fall_before_it_has_fallen(tmp_path: Path) -> None:
+    status = document(tmp_path)
+    status["capture"]["shedding_mode"] = "auto"
+    assert "sampling: auto, rate 1; no overload so far" in shown(status)
+    validator = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text()))
+    validator.validate(json.loads(json.dumps(status)))
+    status["capture"] |= {"load_rate": 0.5, "least_load_rate": 0.5, "load_reason": "log"}
+    assert "no overload so far" not in shown(status)
+    status["capture"]["shedding_mode"] = "sometimes"
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate(status)

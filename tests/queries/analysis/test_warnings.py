@@ -99,3 +99,18 @@ def test_the_library_and_the_one_liners_are_without_warnings() -> None:
     for one in one_liners():
         if not one.hints:
             assert warnings(one.text) == ()
+
+
+@pytest.mark.parametrize("name", ["sampler_seed", "max_groups"])
+def test_what_only_a_sampling_operator_reads_has_no_effect_elsewhere(name: str) -> None:
+    plain = "SELECT tb, count(*) FROM TCP GROUP BY time/60 AS tb"
+    (found,) = warnings(f"DEFINE {{ {name} 7; }} {plain}")
+    assert f"{name} has no effect: the query has no sampling operator" in found
+    assert "leave it out" in found
+    # A constant of the query's own may have this name.
+    used = plain.replace("FROM TCP", f"FROM TCP WHERE len > #{name}#")
+    assert warnings(f"DEFINE {{ {name} 7; }} {used}") == ()
+    sampled = "SELECT tb, srcIP FROM TCP WHERE ssample(len, 100) GROUP BY time/60 AS tb, srcIP"
+    assert warnings(f"DEFINE {{ {name} 7; }} {sampled}") == ()
+    inside = f"SELECT tb, srcIP FROM ({sampled}) AS s"
+    assert warnings(f"DEFINE {{ {name} 7; }} {inside}") == ()

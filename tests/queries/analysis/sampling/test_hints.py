@@ -96,9 +96,12 @@ def test_a_hint_of_a_union_holds_for_all_its_inputs(text: str, expected: list[st
     assert _schemes(text) == expected
 
 
-def test_the_rate_is_at_least_that_of_every_query_of_a_component() -> None:
-    flows = f"DEFINE {{ query_name 'flows'; min_rate 0.05; }} {GROUPS}; "
-    above = "DEFINE { min_rate 0.2; } SELECT tb, srcIP, sum(cnt) FROM flows GROUP BY tb, srcIP"
+@pytest.mark.parametrize("written", ["0.2", "'20%'", "'1/5'", "'0.2'"])
+def test_the_rate_is_at_least_that_of_every_query_of_a_component(written: str) -> None:
+    flows = f"DEFINE {{ query_name 'flows'; min_rate '5%'; }} {GROUPS}; "
+    above = (
+        f"DEFINE {{ min_rate {written}; }} SELECT tb, srcIP, sum(cnt) FROM flows GROUP BY tb, srcIP"
+    )
     (component,) = compiled(flows + above).program.sampling
     assert component.min_rate == 0.2
 
@@ -189,7 +192,19 @@ def test_names_of_hints_are_names_elsewhere() -> None:
             "expected none, groups or tuples",
             "write",
         ),
-        (f"DEFINE {{ min_rate 2; }} {GROUPS}", "min_rate", "above 0 and up to 1", "min_rate 0.05"),
+        (
+            f"DEFINE {{ min_rate 2; }} {GROUPS}",
+            "min_rate",
+            "above 0 and at most 1",
+            "min_rate '5%'",
+        ),
+        (
+            f"DEFINE {{ min_rate '200%'; }} {GROUPS}",
+            "min_rate",
+            "such as 0.1, '10%'",
+            "min_rate '5%'",
+        ),
+        (f"DEFINE {{ min_rate 'low'; }} {GROUPS}", "min_rate", "got 'low'", "min_rate '5%'"),
         (
             f"DEFINE {{ sampling 'tuples'; }} {GROUPS} SAMPLE BY srcIP",
             "srcIP",
