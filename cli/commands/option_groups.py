@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from gscope.cli.commands.options import Lines, WholeText, option, option_group, quantity
 from gscope.cli.completion import candidates
+from gscope.cli.config.cluster import INTERPRETER, MASTER
 from gscope.cli.config.quantities import parse_count, parse_size
 from gscope.cli.config.saving import save_request
 from gscope.cli.config.setting import FILE
@@ -481,10 +482,12 @@ def _completer(setting: Setting) -> candidates.Completer | None:
     """Return what completes the values of a setting; None where they are quantities."""
     if setting.kind is FOLDER:
         return candidates.folders
-    if setting.kind is FILE:
+    if setting.kind in (FILE, INTERPRETER):
         return candidates.files
     if setting.kind is USER:
         return candidates.users
+    if setting.kind is MASTER:
+        return candidates.words("local", "spark://", "yarn", "k8s://https://")
     words = setting.kind.metavar.split("|")
     return candidates.words(*words) if len(words) > 1 else None
 

@@ -27,7 +27,7 @@ from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.rundir.run_dir import default_work_dir
 from gscope.engine.settings import JobSettings
 from gscope.errors import UsageError
-from gscope.queries.plan.program_partitioning import DEFAULT_PARTITIONS, MAX_PARTITIONS
+from gscope.queries.partition_limits import DEFAULT_PARTITIONS, MAX_PARTITIONS
 from gscope.queries.shares import parse_share
 
 if TYPE_CHECKING:

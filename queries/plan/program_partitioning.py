@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Program
 
-DEFAULT_PARTITIONS = 64
-"""Partitions of a run: more than it has hosts and cores, so that they can be shared out evenly."""
-
-MAX_PARTITIONS = 1024
-"""Most partitions of a run: each host and task owns several."""
-
 PARTITION_COLUMN = "$partition"
 """The column with the partition of a row on its way from an LFTA into a segment, which does not
 store it."""

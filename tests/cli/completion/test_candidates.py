@@ -44,7 +44,7 @@ QUANTITIES = {
         "ID",
     ),
     *("SOURCE", "CLOCK", "WORD"),
-    "HOST:PORT",
+    *("HOST", "PORT", "HOST:PORT", "NAME=VALUE"),
 }
 """Values that a user has in mind, and two choices, which click completes: SOURCE and CLOCK."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gscope.capture.log.description import (
+    PROTOCOL,
     SENSOR,
     LogDescription,
     describe_log,
@@ -119,9 +120,10 @@ def test_logs_of_other_queries_are_refused_with_the_first_difference(
         (b"[]", "expected a JSON object"),
         (b"[" * 100_000, "expected a JSON object"),
         (b'{"protocol": 99, "gscope": "9.9"}', "unsupported protocol 99 of gscope '9.9'"),
-        (b'{"protocol": 2}', "missing field"),
+        (b'{"protocol": %d}' % PROTOCOL, "missing field"),
         (
-            b'{"protocol": 2, "gscope": "1", "role": "sensor", "log": "x", "lftas": [7]}',
+            b'{"protocol": %d, "gscope": "1", "role": "sensor", "log": "x", "lftas": [7]}'
+            % PROTOCOL,
             "invalid field 'lftas'",
         ),
     ],
