@@ -27,7 +27,7 @@ from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.storage.counts import Counts
 from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
-from gscope.queries.run_folder.layout import JOB_FOLDER, LOG_FOLDER, SOCKET_FILE
+from gscope.queries.run_folder.layout import JOB_FOLDER, LIMITS_FILE, LOG_FOLDER, SOCKET_FILE
 from gscope.queries.run_folder.startup import settle
 from gscope.queries.streams.event_codec import EventWriter
 from gscope.queries.streams.process_events import (
@@ -219,7 +219,8 @@ class Job:
         if not steps.is_finished:
             evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
             socket = self._run_dir / SOCKET_FILE
-            with Inbox(socket, steps.needed(), self._connect) as self._inbox:
+            limits = self._run_dir / LOG_FOLDER / LIMITS_FILE
+            with Inbox(socket, steps.needed(), self._connect, limits) as self._inbox:
                 self._follow(steps, evaluator, observer, self._inbox)
         observer.close()
         return steps.number
@@ -230,6 +231,7 @@ class Job:
         """Evaluate one step after another until all operators have answered everything."""
         from gscope.engine.steps.batch_leases import leased_batches, without_shed
         from gscope.engine.steps.heartbeat_requests import Asker
+        from gscope.queries.streams.leases import LeaseReply
 
         idle_steps = 0
         asker = None
@@ -251,9 +253,12 @@ class Job:
             elif step.reads_rows or idle_steps == MAX_IDLE_STEPS or steps.is_finished:
                 idle_steps = 0
                 self._disk_budget.wait()
+                reply = LeaseReply()
                 if self._settings.is_live:
-                    gone = inbox.lease(self._settings.consumer, leased_batches(step, steps))
-                    step = without_shed(step, steps, gone)
+                    batches = leased_batches(step, steps)
+                    reply = inbox.lease(self._settings.consumer, batches, steps.answered())
+                    step = without_shed(step, steps, reply.gone)
+                step = steps.sampled(step, reply.limits)
                 self._evaluate(step, steps, evaluator, observer)
                 self._phases.setdefault("first_commit", time.monotonic() - self._began)
                 if not steps.is_finished:

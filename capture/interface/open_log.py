@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.capture.interface.log_thinning import use_thinning
 from gscope.capture.log.batches import BatchLimits, StreamSpec
 from gscope.capture.log.budget import AdmitAll, ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
@@ -25,7 +26,8 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
     """Open the stream log of a run of ``program`` in ``folder``.
 
     When its disk budget is used up, the log of a replay waits for readers; that of a live capture
-    sheds its oldest batches; a relay takes nothing from its inputs.
+    sheds its oldest batches, after it was thinned if rates follow the load; a relay takes nothing
+    from its inputs.
 
     Raises:
         UsageError: an interface of the program has no input, so its streams would never end.
@@ -42,7 +44,7 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
         for lfta in program.lftas
         for interface in lfta.interfaces
     ]
-    return StreamLog(
+    log = StreamLog(
         folder,
         specs,
         consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
@@ -50,6 +52,12 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
         most_registered=0 if settings.listener is None else MAX_CONSUMERS,
         budget=_budget(settings),
     )
+    try:
+        use_thinning(log, folder, program, settings, specs)
+    except BaseException:
+        log.close()
+        raise
+    return log
 
 
 def _budget(settings: CaptureSettings) -> Budget:

@@ -110,7 +110,11 @@ def _control(program: Program, settings: CaptureSettings, log: StreamLog) -> Loa
     samples, _ = moving_samples(program)
     earlier = {s: beat.schedule for s, beat in log.latest.items() if beat.schedule is not None}
     return LoadControl(
-        samples, shedding.min_rate, lambda: log.used_bytes / settings.log_bytes, earlier
+        samples,
+        shedding.min_rate,
+        lambda: log.used_bytes / settings.log_bytes,
+        earlier,
+        lambda: log.least_rate,
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gscope.capture.log.batches import StreamSpec
-    from gscope.queries.streams.messages import Message
+    from gscope.queries.streams.messages import Message, Thinned
 
 
 @dataclass(slots=True)
@@ -34,6 +34,7 @@ class StreamTotals:
         shed_packets_total: packets that these tuples stood for, as far as that is known.
         waiting_tuples: tuples in batches that some reader has not acknowledged.
         merged_batches_total: small waiting batches that were merged into a neighbour.
+        thinned_tuples_total: those of the shed tuples that were removed from batches by their hash.
     """
 
     batches_total: int = 0
@@ -44,6 +45,7 @@ class StreamTotals:
     shed_packets_total: int = 0
     waiting_tuples: int = 0
     merged_batches_total: int = 0
+    thinned_tuples_total: int = 0
 
     @classmethod
     def from_counters(cls, counters: Iterable[tuple[str, int]]) -> StreamTotals:
@@ -86,6 +88,20 @@ class StreamTotals:
         self.batches_total += len(parts) - 1
         self.written_bytes_total += sum(part.size_bytes for part in parts) - batch.size_bytes
 
+    def on_thinned(self, thinned: Thinned) -> None:
+        """Count the rows that were removed from a retained batch."""
+        self.waiting_tuples -= thinned.tuples
+        self.shed_tuples_total += thinned.tuples
+        self.shed_packets_total += thinned.packets or 0
+        self.thinned_tuples_total += thinned.tuples
+
+    def on_recovered_thinning(self, thinned: Thinned) -> None:
+        """Correct the counters of a thinned batch: it was written with all of its rows."""
+        self.tuples_total += thinned.tuples
+        self.written_bytes_total += thinned.freed_bytes
+        self.waiting_tuples += thinned.tuples
+        self.on_thinned(thinned)
+
     def on_dropped(self, batches: Iterable[Batch]) -> None:
         """Count batches that all readers have acknowledged."""
         self.waiting_tuples -= sum(batch.rows for batch in batches)
@@ -123,6 +139,7 @@ class LogStats:
     shed_tuples_total: int = 0
     shed_packets_total: int = 0
     merged_batches_total: int = 0
+    thinned_tuples_total: int = 0
     used_bytes: int = 0
     index_bytes: int = 0
     full_disk_total: int = 0

@@ -6,7 +6,7 @@ keeps what was written; it need not survive a loss of power, after which a repla
 its files.
 
 Records are in the order of writing. A ``Shed`` below the end of its stream replaces the batch that
-was there, a ``Merged`` several batches. A ``Base`` says that messages missing before it have been
+was there, a ``Merged`` several batches, a ``Thinned`` a batch by one with fewer rows. A ``Base`` says that messages missing before it have been
 released: all readers acknowledged them, a later heartbeat says more, or a later batch has their
 rows.
 """
@@ -29,6 +29,7 @@ from gscope.queries.streams.messages import (
     Message,
     Record,
     Shed,
+    Thinned,
 )
 from gscope.queries.streams.wire import decode_records, encode
 
@@ -49,6 +50,7 @@ class IndexContents:
         messages: in the order of writing, what was shed in the place of its batch, what was merged
             in that of the last.
         merges: each batch that others were merged into, behind these.
+        thinned: what was removed from batches, whose messages have the rest.
         bases: by stream, where its messages begin and what is to be known of those before.
         size_bytes: of the whole records.
         records: how many these are.
@@ -56,6 +58,7 @@ class IndexContents:
 
     messages: list[Message] = field(default_factory=list)
     merges: list[tuple[tuple[Batch, ...], Batch]] = field(default_factory=list)
+    thinned: list[Thinned] = field(default_factory=list)
     bases: dict[str, Base] = field(default_factory=dict)
     size_bytes: int = 0
     records: int = 0
@@ -203,6 +206,12 @@ def _contents(records: list[Record], size_bytes: int) -> IndexContents:
                 ended.add(stream)
         elif isinstance(record, Merged):
             contents.merges.append((_merge(record, messages, places), record.batch))
+        elif isinstance(record, Thinned):
+            place = places.get((stream, sequence))
+            if place is None or not isinstance(messages[place], Batch):
+                raise _out_of_sequence(record)
+            messages[place] = record.batch
+            contents.thinned.append(record)
         elif isinstance(record, Shed) and sequence < end:
             place = places.get((stream, sequence))
             if place is None:

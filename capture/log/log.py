@@ -29,7 +29,7 @@ from gscope.capture.log.retained_messages import Ledger
 from gscope.capture.log.retained_stream import UNNUMBERED, StreamPosition
 from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
-from gscope.capture.log.usage import LogUsage
+from gscope.capture.log.thinnable_log import ThinnableLog
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import (
     EndOfStream,
@@ -39,7 +39,7 @@ from gscope.queries.streams.messages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 
 
-class StreamLog(LogUsage):
+class StreamLog(ThinnableLog):
     """The open log in ``folder``, locked against other processes.
 
     Args:
@@ -222,6 +222,8 @@ class StreamLog(LogUsage):
     def close(self) -> None:
         """End all waits and unlock the folder; discard open batches. May be called twice."""
         self._merger.stop()
+        if self._thinning is not None:
+            self._thinning.stop()
         with self._changed:
             self._is_closed = True
             self._sealer.abandon()
@@ -319,27 +321,6 @@ class StreamLog(LogUsage):
         """Return what each consumer has not acknowledged: messages, tuples and bytes."""
         with self._changed:
             return self._ledger.unacknowledged()
-
-    def lease(
-        self, consumer: str, wanted: Mapping[str, Collection[int]]
-    ) -> dict[str, tuple[int, ...]]:
-        """Keep these batches from being shed until ``consumer`` leases others.
-
-        A consumer leases a segment of a live capture before it reads it. A lease acknowledges
-        nothing.
-
-        Args:
-            consumer: who is to read.
-            wanted: sequence numbers of batches, by stream.
-
-        Returns:
-            Those that were shed already, by stream; their rows will never be read.
-
-        Raises:
-            StreamError: an unknown consumer or stream.
-        """
-        with self._changed:
-            return self._ledger.lease(consumer, wanted)
 
     def open_segment(self, stream: str, sequence: int) -> BinaryIO | None:
         """Return the segment of a batch, open for reading; None if the batch is not retained.
@@ -448,6 +429,8 @@ class StreamLog(LogUsage):
                 self._ledger.shed(oldest)
                 is_published = self._ledger.publish(())
             self._merger.on_published(messages)
+            if self._thinning is not None:
+                self._thinning.on_published()
             self._changed.notify_all()
             return is_published
 

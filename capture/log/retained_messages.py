@@ -16,7 +16,7 @@ from gscope.capture.log.index import Index
 from gscope.capture.log.os_errors import is_full
 from gscope.capture.log.retained_stream import UNNUMBERED, HeldMessages, essential
 from gscope.errors import StreamError
-from gscope.queries.streams.messages import Base, Batch, Heartbeat, Merged, Message, Shed
+from gscope.queries.streams.messages import Base, Batch, Heartbeat, Merged, Message, Shed, Thinned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -266,10 +266,11 @@ class Ledger:
         self._leases[consumer] = frozenset(there)
         return {stream: tuple(sequences) for stream, sequences in gone.items()}
 
-    def sheddable(self) -> Iterator[Batch]:
-        """Return the batches that no consumer has leased, oldest first."""
+    def sheddable(self, streams: Iterable[str] | None = None) -> Iterator[Batch]:
+        """Return the batches that no consumer has leased, oldest first; of all streams by default."""
         leased = frozenset().union(*self._leases.values())
-        for _, batch in merge(*(held.batches for held in self.held.values()), key=lambda b: b[0]):
+        chosen = (self.held[stream].batches for stream in (streams or self.held))
+        for _, batch in merge(*chosen, key=lambda b: b[0]):
             if (batch.stream, batch.sequence) not in leased:
                 yield batch
 
@@ -316,6 +317,28 @@ class Ledger:
         self._messages -= before - len(held)
         self._totals[batch.stream].on_merged(len(parts))
         self.used_bytes += batch.size_bytes - sum(part.size_bytes for part in parts)
+        self._rewrite()
+        return True
+
+    def thin(self, batch: Batch, thinned: Thinned) -> bool:
+        """Retain a batch without some of its rows; return whether that was still possible.
+
+        It is not once a reader has leased the batch, or it is released. The segment that
+        ``SegmentFolder.write_beside`` has written takes the place of that of the batch.
+
+        Raises:
+            StreamError: the index cannot be written, or the segment not renamed.
+        """
+        held = self.held[batch.stream]
+        key = batch.stream, batch.sequence
+        is_leased = any(key in leased for leased in self._leases.values())
+        if is_leased or held.batch(batch.sequence) is not batch:
+            return False
+        self._index.append([thinned])
+        held.replace(batch, thinned.batch)
+        self._totals[batch.stream].on_thinned(thinned)
+        self.used_bytes -= batch.size_bytes - thinned.batch.size_bytes
+        self._segments.replace(batch.path)
         self._rewrite()
         return True
 
@@ -367,11 +390,13 @@ class Ledger:
             self._totals[stream] = StreamTotals.from_counters(base.counters)
         for parts, batch in contents.merges:
             self._totals[batch.stream].on_recovered_merge(parts, batch)
+        for thinned in contents.thinned:
+            self._totals[thinned.stream].on_recovered_thinning(thinned)
         for message in contents.messages:
             self._hold(message)
             if isinstance(message, Batch):
                 self.used_bytes += message.size_bytes
-        contents.messages, contents.merges = [], []
+        contents.messages, contents.merges, contents.thinned = [], [], []
         for held in self.held.values():
             # A daemon before this one may have handed them out.
             held.mark_visible(held.end)
@@ -383,6 +408,10 @@ class Ledger:
 
     def _ensure_there(self, batch: Batch) -> None:
         size = self._segments.size_bytes(batch.path)
+        if size != batch.size_bytes and self._segments.size_beside(batch.path) == batch.size_bytes:
+            # A crash came before the thinned segment had its name.
+            self._segments.replace(batch.path)
+            return
         if size == batch.size_bytes:
             return
         if size is None and self._is_lossy:

@@ -114,6 +114,13 @@ class HeldMessages:
                 later.append(each)
         self._batches.extend(reversed(later))
 
+    def replace(self, batch: Batch, other: Batch) -> None:
+        """Put ``other`` in the place of a retained batch with the same sequence number."""
+        place = self._place(batch.sequence)
+        number, _ = self._messages[place]
+        self._messages[place] = (number, other)
+        self._batches[self._batches.index((number, batch))] = (number, other)
+
     def is_read(self, cursor: int) -> bool:
         """Return whether ``cursor`` is beyond the end of the stream."""
         return self.has_ended and cursor == self.end

@@ -29,6 +29,9 @@ SEGMENTS_NAME = "segments"
 
 _CONSTANT_COLUMN = "interface"
 
+_BESIDE = ".thinned"
+"""Ends the name of a segment that will replace the one of the same name without this."""
+
 
 class WrittenSegment(NamedTuple):
     """A segment that is complete.
@@ -83,7 +86,54 @@ class SegmentFolder:
         """
         path = self._new_path(label)
         tables = list(row_group_tables(batches, partitioning))
-        schema = tables[0].rows.schema
+        self._write(path, tables[0].rows.schema, (table.rows for table in tables))
+        groups: tuple[RowGroup, ...] = ()
+        with plain_errors("read", path):
+            if any(table.bounds is not None for table in tables):
+                metadata = pq.read_metadata(path)
+                sizes = [metadata.row_group(n).total_byte_size for n in range(len(tables))]
+                groups = tuple(map(RowGroupTable.described, tables, sizes))
+            return WrittenSegment(f"{SEGMENTS_NAME}/{path.name}", path.stat().st_size, groups)
+
+    def write_beside(self, name: str, schema: pa.Schema, groups: Iterable[pa.Table]) -> int:
+        """Write a segment that is to replace another; return its bytes.
+
+        Args:
+            name: path of the other in the log; it stays.
+            schema: the schema of its rows.
+            groups: its row groups.
+
+        Raises:
+            StreamError: not writable or no space; nothing of the segment is left behind.
+        """
+        path = self._beside(name)
+        self._write(path, schema, groups)
+        with plain_errors("read", path):
+            return path.stat().st_size
+
+    def replace(self, name: str) -> None:
+        """Rename what ``write_beside`` has written; readers that have the other open keep it.
+
+        Raises:
+            StreamError: it cannot be renamed.
+        """
+        path = self._beside(name)
+        with plain_errors("rename the segment", path):
+            path.rename(self._log / name)
+
+    def abandon_beside(self, name: str) -> None:
+        """Remove what ``write_beside`` has written, if that is possible."""
+        with contextlib.suppress(OSError):
+            self._beside(name).unlink()
+
+    def path(self, name: str) -> Path:
+        """Return the absolute path of a segment."""
+        return self._log / name
+
+    def _beside(self, name: str) -> Path:
+        return self._log / f"{name}{_BESIDE}"
+
+    def _write(self, path: Path, schema: pa.Schema, groups: Iterable[pa.Table]) -> None:
         with (
             self._whole_or_none(path),
             pa.OSFile(str(path), "wb") as file,
@@ -96,15 +146,8 @@ class SegmentFolder:
                 store_schema=False,
             ) as writer,
         ):
-            for table in tables:
-                writer.write_table(table.rows, row_group_size=table.rows.num_rows)
-        groups: tuple[RowGroup, ...] = ()
-        with plain_errors("read", path):
-            if any(table.bounds is not None for table in tables):
-                metadata = pq.read_metadata(path)
-                sizes = [metadata.row_group(n).total_byte_size for n in range(len(tables))]
-                groups = tuple(map(RowGroupTable.described, tables, sizes))
-            return WrittenSegment(f"{SEGMENTS_NAME}/{path.name}", path.stat().st_size, groups)
+            for group in groups:
+                writer.write_table(group, row_group_size=max(1, group.num_rows))
 
     def merge(
         self, names: Sequence[str], rows: int, partitioning: StreamPartitioning | None = None
@@ -196,10 +239,11 @@ class SegmentFolder:
 
     def size_bytes(self, name: str) -> int | None:
         """Bytes of the segment, None when it is not there."""
-        try:
-            return (self._log / name).stat().st_size
-        except OSError:
-            return None
+        return _size(self._log / name)
+
+    def size_beside(self, name: str) -> int | None:
+        """Bytes of what ``write_beside`` has written, None when there is none."""
+        return _size(self._beside(name))
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove segments; one that is already gone is not an error.
@@ -228,3 +272,10 @@ class SegmentFolder:
 def _read(path: Path) -> pa.Table:
     with plain_errors("read the segment", path), pq.ParquetFile(path) as file:
         return file.read(use_threads=False)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

@@ -13,7 +13,8 @@ Actions: ``describe`` with the body ``{"consumer": name}`` (or ``{}``), which re
 where the log accepts further ones and returns a ``LogDescription``; ``acknowledge`` with
 ``{"consumer": name, "cursors": {…}}``; ``deregister`` with ``{"consumer": name}``, for which nothing
 is kept from then on; ``punctuate`` with ``{"wanted": {stream: {name of a promise:
-bound, …}, …}}`` (see ``Demands``); ``lease``, ``streams``, ``counters``, ``ping``. The socket's
+bound, …}, …}}`` (see ``Demands``); ``lease`` with ``{"consumer": name, "batches": {stream: [number,
+…], …}, "answered": {stream: [time, time], …}}`` (see ``queries/streams/leases.py``); ``streams``, ``counters``, ``ping``. The socket's
 folder is private, so who may connect is who may read the folder.
 """
 
@@ -34,6 +35,7 @@ from gscope.capture.log.os_errors import plain_errors
 from gscope.capture.log.segment_rows import SegmentRows
 from gscope.errors import StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
+from gscope.queries.streams.leases import answered_from_json
 from gscope.queries.streams.wire import encode
 
 if TYPE_CHECKING:
@@ -258,9 +260,17 @@ def _punctuate(server: LogServer, body: bytes) -> object:
 
 
 def _lease(server: LogServer, body: bytes) -> object:
-    """Keep batches from being shed until the consumer leases others; return those already gone."""
+    """Keep batches from being shed until the consumer leases others; return those already gone.
+
+    Also takes the times that the consumer answers, and returns the limits of streams.
+    """
     fields = parsed(body)
-    return server.log.lease(str(fields.get("consumer")), _sequences(fields.get("batches")))
+    consumer, batches = str(fields.get("consumer")), _sequences(fields.get("batches"))
+    try:
+        answered = answered_from_json(fields.get("answered", {}))
+    except ValueError as error:
+        raise StreamError(str(error)) from error
+    return server.log.lease_answered(consumer, batches, answered).to_json()
 
 
 def _streams(server: LogServer, _body: bytes) -> object:

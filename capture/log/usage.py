@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from gscope.capture.log.retained_messages import Ledger
     from gscope.capture.log.segments import SegmentFolder
@@ -55,9 +56,19 @@ class LogUsage:
             return self._ledger.used_bytes < used_bytes
 
     def sheddable(self) -> Iterator[Batch]:
-        """Return the batches that no consumer has leased, oldest first."""
+        """Return the batches that no consumer has leased, oldest first, spared streams last."""
         with self._changed:
-            return self._ledger.sheddable()
+            spared = self._spared_streams
+            if not spared:
+                return self._ledger.sheddable()
+            others = [stream for stream in self._ledger.held if stream not in spared]
+            first = self._ledger.sheddable(others) if others else iter(())
+            return chain(first, self._ledger.sheddable(spared))
+
+    @property
+    def _spared_streams(self) -> Collection[str]:
+        """Streams whose batches are shed only when no other batches can be shed."""
+        return ()
 
     def shed(self, batch: Batch) -> None:
         """Replace a retained batch by a gap."""

@@ -89,26 +89,30 @@ class LoadControl:
         min_rate: the least rate of any of them.
         log_fill: returns the part of the log's budget that is in use.
         earlier: by stream, the schedules that an earlier daemon of the run left.
-
-    Attributes:
-        least_rate: the least rate of any component so far.
+        log_rate: returns the least rate to which the log was thinned.
     """
 
     samples: Sequence[MovingSample]
     min_rate: float
     log_fill: Callable[[], float] = lambda: 0.0
     earlier: Mapping[str, ThresholdSchedule] = field(default_factory=dict)
-    least_rate: float = field(init=False)
+    log_rate: Callable[[], float] = lambda: 1.0
     states: list[RateState] = field(init=False)
+    _least_rate: float = field(init=False)
     _interfaces: list[set[str]] = field(init=False)
     _reports: dict[str, _Reported] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         steps = (step for schedule in self.earlier.values() for step in schedule.steps)
-        self.least_rate = rate_of(min((s.threshold for s in steps), default=FULL_THRESHOLD))
+        self._least_rate = rate_of(min((s.threshold for s in steps), default=FULL_THRESHOLD))
         self.states = [RateState(rate=self._earlier_rate(sample)) for sample in self.samples]
         self._interfaces = [set() for _ in self.samples]
+
+    @property
+    def least_rate(self) -> float:
+        """The least rate of any component so far."""
+        return min(self._least_rate, self.log_rate())
 
     def begin(
         self,
@@ -169,7 +173,7 @@ class LoadControl:
                     self.states, self.samples, self._interfaces, strict=True
                 )
             ]
-            self.least_rate = min([self.least_rate, *(state.rate for state in self.states)])
+            self._least_rate = min([self._least_rate, *(state.rate for state in self.states)])
 
     def forget(self, interface: str) -> None:
         """Take note that an interface has ended: from now on it is not loaded."""

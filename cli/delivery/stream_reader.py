@@ -135,7 +135,7 @@ class Passthrough:
         wanted = {stream: list(outlet.held) for stream, outlet in self._outlets.items()}
         for batch in batches:
             wanted[batch.stream].append(batch.sequence)
-        gone = client.lease(CONSUMER, wanted)
+        gone = client.lease(CONSUMER, wanted).gone
         return {(stream, sequence) for stream, found in gone.items() for sequence in found}
 
     def _take(self, message: Message, gone: set[tuple[str, int]]) -> None:

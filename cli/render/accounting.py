@@ -67,7 +67,14 @@ def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterat
     if log.get("shed_tuples_total", 0):
         yield f"  {tuple_equation(final(log))}"
         yield from _shed_streams(capture)
-        yield "  shed tuples are missing from answers: the log was full; raise its limit with --log"
+        thinned = log.get("thinned_tuples_total", 0)
+        if thinned:
+            yield (
+                f"  {thinned:,} tuples of groups above the rate of their epoch were removed: the log was"
+                " nearly full; other groups are whole"
+            )
+        if log["shed_tuples_total"] > thinned:
+            yield "  shed tuples are missing from answers: the log was full; raise its limit with --log"
     for query, count in carried.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
         yield f"  {rows} waiting for {query} shed; raise the limit with --job-disk"

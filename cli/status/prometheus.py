@@ -120,6 +120,11 @@ LOG = (
     Metric("gscope_log_shed_batches", "shed_batches_total", "Batches shed."),
     Metric("gscope_log_shed_tuples", "shed_tuples_total", "Tuples of these batches."),
     Metric("gscope_log_shed_packets", "shed_packets_total", "Packets in shed tuples."),
+    Metric(
+        "gscope_log_thinned_tuples",
+        "thinned_tuples_total",
+        "Shed tuples that were removed from batches by their hash.",
+    ),
     Metric("gscope_log_merged_batches", "merged_batches_total", "Batches merged into others."),
     Metric("gscope_log_full_disk", "full_disk_total", "How often the disk was full."),
     gauge("gscope_log_waiting_tuples", "waiting_tuples", "Tuples not acknowledged yet."),

@@ -282,6 +282,10 @@ def _notes(document: Document) -> Iterator[Text]:
             f"{count(waiting)} message{'' if waiting == 1 else 's'} waiting"
         )
         yield Text(tuple_equation(log))
+        if thinned := log.get("thinned_tuples_total", 0):
+            yield Text(
+                f"log: {count(thinned)} tuples removed by their hash when it was nearly full"
+            )
         if (rate := capture.get("sample_rate", 1.0)) < 1:
             shed = sum(each["shed_packets"] for each in capture["interfaces"])
             yield Text(f"sampling: fixed rate {rate:g}, {count(shed)} packets shed")

@@ -11,12 +11,14 @@ from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.run_folder.lease_file import write_leases
 from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.flight_errors import FlightErrors, sentence_of
+from gscope.queries.streams.leases import LeaseReply
 from gscope.queries.streams.wire import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from gscope.queries.streams.leases import AnsweredTimes
     from gscope.queries.streams.messages import Message
 
 
@@ -75,8 +77,11 @@ class LogClient:
         self._act("acknowledge", {"consumer": consumer, "cursors": dict(cursors)})
 
     def lease(
-        self, consumer: str, batches: Mapping[str, Sequence[int]]
-    ) -> dict[str, tuple[int, ...]]:
+        self,
+        consumer: str,
+        batches: Mapping[str, Sequence[int]],
+        answered: Mapping[str, AnsweredTimes] | None = None,
+    ) -> LeaseReply:
         """Keep batches from being shed until ``consumer`` leases others.
 
         The lease also holds for a daemon that takes over meanwhile.
@@ -84,16 +89,19 @@ class LogClient:
         Args:
             consumer: the consumer that is about to read the batches.
             batches: the sequence numbers of the batches, by stream.
-
-        Returns:
-            The sequence numbers of the batches that were shed already, by stream.
+            answered: by stream, the times that will be answered from these batches.
 
         Raises:
             StreamError: the daemon refused the request, or is gone.
         """
         write_leases(self._path.parent, consumer, batches)
-        fields = {"consumer": consumer, "batches": {s: list(n) for s, n in batches.items()}}
-        return {stream: tuple(gone) for stream, gone in self._act("lease", fields).items()}
+        times = {s: [each.by_all_ns, each.by_any_ns] for s, each in (answered or {}).items()}
+        fields = {
+            "consumer": consumer,
+            "batches": {s: list(n) for s, n in batches.items()},
+            "answered": times,
+        }
+        return LeaseReply.from_json(self._act("lease", fields))
 
     def acknowledge_last(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Report that ``consumer`` needs nothing more.

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Self
 from gscope.engine.log_client.flight_client import LogClient
 from gscope.errors import DisconnectedError, GscopeError, StreamError
 from gscope.queries.run_folder.lease_file import write_leases
+from gscope.queries.streams.leases import LeaseReply
+from gscope.queries.streams.limits_file import read_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from gscope.queries.streams.leases import AnsweredTimes
     from gscope.queries.streams.messages import Message
 
 
@@ -32,6 +35,9 @@ LOOK_S = 1.0
 """How often the thread of a full inbox checks whether the inbox was closed, in seconds."""
 
 
+_Lease = tuple[str, "Mapping[str, Sequence[int]]", "Mapping[str, AnsweredTimes] | None"]
+
+
 class Inbox:
     """A subscription to the log that survives restarts of the daemon; a context manager.
 
@@ -41,6 +47,7 @@ class Inbox:
         socket: the daemon's socket.
         cursors: the sequence number of the first message to receive, by stream.
         is_listening: set by another thread whenever a daemon starts to listen; cleared here.
+        limits: the file in which the log stores its limits; None if it sets none.
 
     Attributes:
         received_ns: when the last message of the last ``take`` reached this process, nanoseconds
@@ -48,14 +55,19 @@ class Inbox:
     """
 
     def __init__(
-        self, socket: Path, cursors: Mapping[str, int], is_listening: threading.Event
+        self,
+        socket: Path,
+        cursors: Mapping[str, int],
+        is_listening: threading.Event,
+        limits: Path | None = None,
     ) -> None:
         self._socket = socket
+        self._limits = limits
         self._cursors = dict(cursors)
         self._is_listening = is_listening
         self._connection: _Connection | None = None
         self._wanted: Mapping[str, Mapping[str, int]] = {}
-        self._leased: tuple[str, Mapping[str, Sequence[int]]] | None = None
+        self._leased: _Lease | None = None
         self._leasing = threading.Lock()
         self.received_ns = 0
 
@@ -88,23 +100,26 @@ class Inbox:
                 self._connection.client.acknowledge(consumer, cursors)
 
     def lease(
-        self, consumer: str, batches: Mapping[str, Sequence[int]]
-    ) -> dict[str, tuple[int, ...]]:
-        """Keep batches from being shed; return those already gone. See ``LogClient.lease``.
+        self,
+        consumer: str,
+        batches: Mapping[str, Sequence[int]],
+        answered: Mapping[str, AnsweredTimes] | None = None,
+    ) -> LeaseReply:
+        """Keep batches from being shed; return what was shed or thinned. See ``LogClient.lease``.
 
         While no daemon runs, nothing is shed. The daemon that takes over reads the lease from disk;
         if it has read just before, ``renew`` sends it the lease.
 
         Raises:
-            StreamError: the daemon refused the request.
+            StreamError: the daemon refused the request, or has left limits that are unreadable.
         """
         with self._leasing:
-            self._leased = consumer, batches
+            self._leased = consumer, batches, answered
             if self._connection is not None:
                 with suppress(DisconnectedError):
-                    return self._connection.client.lease(consumer, batches)
+                    return self._connection.client.lease(consumer, batches, answered)
             write_leases(self._socket.parent, consumer, batches)
-            return {}
+            return LeaseReply(limits={} if self._limits is None else read_limits(self._limits))
 
     def renew(self) -> None:
         """Lease the same batches again, as a new daemon listens, perhaps in the middle of a step.

@@ -1,4 +1,4 @@
-"""The hashes by which a sample was chosen, and the groups that a threshold leaves out.
+"""The groups that a threshold leaves out.
 
 Groups that live longer than an epoch, in windows and in running aggregates, are left out where
 their keys are known, not where their rows are read.
@@ -11,24 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.partitioning.value_columns import value_column
-from gscope.queries.plan.sampling.keyed_hash import (
-    FULL_THRESHOLD,
-    NULL_WORD,
-    address_words,
-    hash_words,
-)
+from gscope.queries.plan.partitioning.row_hashes import row_hashes
+from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from gscope.engine.watermarks.trim import GroupTrim, ThresholdRange
-    from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.plan.sampling.keyed_hash import HashKey
 
     Array = NDArray[Any]
 
@@ -64,20 +54,5 @@ class KeptGroups:
 
     def _hashes(self) -> Array:
         if self._computed is None:
-            self._computed = hashes(self._keys, self._trim.terms, self._trim.key)
+            self._computed = row_hashes(self._keys, self._trim.terms, self._trim.key)
         return self._computed
-
-
-def hashes(table: pa.Table, terms: Sequence[Expression], key: HashKey) -> NDArray[np.uint64]:
-    """Return the hash of each row of a table."""
-    return hash_words([_words(term, table, key) for term in terms], key)
-
-
-def _words(term: Expression, table: pa.Table, key: HashKey) -> NDArray[np.uint64]:
-    """Return the word of a term in each row, as ``keyed_hash`` defines it."""
-    column = value_column(term, table)
-    words = column.words[0]
-    if term.type is GsqlType.IP:
-        high, low = (half.byteswap() for half in column.words)
-        words = address_words(high, low, key)
-    return words if column.valid is None else np.where(column.valid, words, np.uint64(NULL_WORD))

@@ -5,32 +5,36 @@ its sides; its threshold is the least of all sources over that range, so that bo
 are cut at the same hash. Where a source is another node, the thresholds of its epochs are placed in
 time again. The schedule of a stream is final below its promised bound, and a node answers an epoch
 when all its streams have passed it: the threshold of an answered epoch never changes.
+
+A log that is nearly full removes rows above a lower threshold, also below a promised bound, but
+only of times that no node has answered: the job states these with each lease, and the reply has the
+limits that the log has set (``capture/log/thinning/``).
 """
 
 from __future__ import annotations
 
 import heapq
 import itertools
-from bisect import bisect_left
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.trim import GroupTrim, ThresholdRange, Trim
-from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.int64 import MIN_TIME_NS
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.plan.sampling.epoch_rates import with_epoch_rates
+from gscope.queries.plan.sampling.epoch_times import epoch_at, epoch_begin
 from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, rate_of
 from gscope.queries.plan.sampling.side_epochs import SAME_EPOCHS, WindowEpochs
+from gscope.queries.streams.leases import AnsweredTimes
 from gscope.queries.streams.thresholds import ThresholdSchedule, ThresholdStep, schedule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gscope.engine.operators.base import Work
     from gscope.engine.watermarks.bounds import Bound
-    from gscope.queries.expressions.expressions import Expression, PacketField
+    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.plan.sampling.epoch_rates import RateReader
     from gscope.queries.plan.sampling.keyed_hash import HashKey
@@ -40,12 +44,8 @@ if TYPE_CHECKING:
     from gscope.queries.plan.sampling.side_epochs import SideEpochs
     from gscope.queries.plan.sampling.trimmed_sides import TrimmedSide
 
-_NS_PER_SECOND = 1_000_000_000
-_LATEST_NS = 1 << 62
-"""A time in 2116: later than packets, and early enough for sums in 64 bits."""
-
 _CACHED = 1024
-"""The most schedules, and borders of epochs, whose epochs and times are kept."""
+"""The most schedules whose epochs and times are kept."""
 
 Ranges = tuple[ThresholdRange, ...]
 """The thresholds of all epochs, in order and without gaps."""
@@ -65,6 +65,7 @@ class SampleThresholds:
         self._sides = {query: sides for each in held for query, sides in each.sides.items()}
         self._readers = {query: reader for each in held for query, reader in each.rates.items()}
         self._schedules: dict[str, ThresholdSchedule] = {}
+        self._limits: Mapping[str, ThresholdSchedule] = {}
         self._ranges: dict[str, Ranges] = {}
 
     def on_schedule(self, stream: str, schedule: ThresholdSchedule) -> None:
@@ -74,6 +75,24 @@ class SampleThresholds:
         self._schedules[stream] = made
         if known is None or made.steps != known.steps:
             self._ranges.clear()
+
+    def on_limits(self, limits: Mapping[str, ThresholdSchedule]) -> None:
+        """Take the limits that the log has set by stream; they replace those of before."""
+        if limits != self._limits:
+            self._limits = dict(limits)
+            self._ranges.clear()
+
+    def answered(self, watermarks: Mapping[str, Bound]) -> dict[str, AnsweredTimes]:
+        """Return up to which times nodes have answered, by stream, given their watermarks."""
+        found: dict[str, AnsweredTimes] = {}
+        for query, sides in self._sides.items():
+            for side in sides:
+                for source, clock in side.clocks:
+                    time_ns = _time_of(clock, watermarks[query])
+                    for stream in self._streams(source):
+                        known = found.get(stream, AnsweredTimes(time_ns, time_ns))
+                        found[stream] = known.including(time_ns)
+        return found
 
     def applied(self, work: Work) -> Work:
         """Return ``work`` with what its sides leave out, and with the rates that it reads.
@@ -195,11 +214,28 @@ class SampleThresholds:
             ranges = joined_ranges([_moved(each, side.reach.held) for each in ranges])
         return [_over_times(ranges, clock)]
 
+    def _streams(self, source: ThresholdSource) -> Iterator[str]:
+        """Yield the streams below a source."""
+        yield from source.streams
+        for side in self._sides[source.query] if source.query else ():
+            for below, _ in side.clocks:
+                yield from self._streams(below)
+
     def _of(self, stream: str) -> ThresholdSchedule:
-        return self._schedules.get(stream) or ThresholdSchedule.constant(FULL_THRESHOLD)
+        known = self._schedules.get(stream) or ThresholdSchedule.constant(FULL_THRESHOLD)
+        limits = self._limits.get(stream)
+        return known if limits is None else known.below(limits)
 
     def _trim(self, side: TrimmedSide, ranges: Ranges) -> Trim:
         return Trim(ranges, side.epoch, side.terms, self._key, side.is_logged)
+
+
+def _time_of(clock: Expression, watermark: Bound) -> int:
+    """Return the first time of the epochs that a node has not answered."""
+    if watermark == NOTHING:
+        return MIN_TIME_NS
+    found = None if watermark == ENDED else _begin(clock, int(watermark))
+    return MAX_TIME_NS if found is None else found
 
 
 def joined_ranges(parts: Sequence[ThresholdRange]) -> Ranges:
@@ -264,8 +300,8 @@ def _over_epochs(steps: tuple[ThresholdStep, ...], clock: Expression) -> list[Th
     begins: list[Bound] = [NOTHING]
     ends: list[Bound] = []
     for step in steps[1:]:
-        begins.append(_epoch_at(clock, step.from_ns))
-        ends.append(_epoch_at(clock, step.from_ns - 1) + 1)
+        begins.append(epoch_at(clock, step.from_ns))
+        ends.append(epoch_at(clock, step.from_ns - 1) + 1)
     ends.append(ENDED)
     return [
         ThresholdRange(first, end, step.threshold, step.ceiling)
@@ -288,23 +324,7 @@ def _over_times(ranges: Ranges, clock: Expression) -> tuple[ThresholdStep, ...]:
     return tuple(steps)
 
 
-@lru_cache(_CACHED)
 def _begin(clock: Expression, epoch: int) -> int | None:
     """Return the first time of an epoch or a later one; None if there is none before 2116."""
-    times = range(_LATEST_NS)
-    found = bisect_left(times, epoch, key=lambda time_ns: _epoch_at(clock, time_ns))
-    if found == _LATEST_NS:
-        return None
-    return found or MIN_TIME_NS
-
-
-def _epoch_at(clock: Expression, time_ns: int) -> int:
-    """Return the epoch of a time."""
-
-    def leaf(part: Any) -> int:
-        field: PacketField = part
-        return time_ns // _NS_PER_SECOND if field.name == "time" else time_ns
-
-    value = evaluate(clock, leaf)
-    assert isinstance(value, int), (clock, value)
-    return value
+    found = epoch_begin(clock, epoch)
+    return MIN_TIME_NS if found == 0 else found

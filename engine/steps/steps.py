@@ -50,7 +50,7 @@ from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gscope.engine.operators.base import Operator, Work
     from gscope.engine.steps.epoch_thresholds import SampleThresholds
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from gscope.engine.watermarks.bounds import Bound
     from gscope.engine.watermarks.release import Fresh
     from gscope.queries.plan.program import Input
+    from gscope.queries.streams.leases import AnsweredTimes
+    from gscope.queries.streams.thresholds import ThresholdSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,10 @@ class Steps:
                         assert_never(message)
 
     def next(self) -> Step | None:
-        """Return a step of all that is released now; None if nothing is."""
+        """Return a step of all that is released now; None if nothing is.
+
+        What it leaves out of samples, ``sampled`` decides.
+        """
         works: list[Work] = []
         fresh: Fresh = {}
         for query, operator in self.operators.items():
@@ -181,7 +186,7 @@ class Steps:
                 self.incomplete.on_step(query, had_state=had_state)
             self.took_ns[query] = time.perf_counter_ns() - began_ns
             if work is not None:
-                works.append(work if self.samples is None else self.samples.applied(work))
+                works.append(work)
                 if work.reads_rows:
                     fresh[query] = work.extents
             bounds = operator.output_bounds()
@@ -195,6 +200,22 @@ class Steps:
             return None
         self.number += 1
         return Step(self.number, tuple(works))
+
+    def answered(self) -> dict[str, AnsweredTimes]:
+        """Return the packet times of streams that the last step answers, and those before it."""
+        return {} if self.samples is None else self.samples.answered(self.watermarks())
+
+    def sampled(self, step: Step, limits: Mapping[str, ThresholdSchedule]) -> Step:
+        """Return ``step`` with what it leaves out of samples, and with the rates that it reads.
+
+        Args:
+            step: the last step.
+            limits: the limits that the log has set, by stream; they replace those of before.
+        """
+        if self.samples is None:
+            return step
+        self.samples.on_limits(limits)
+        return replace(step, works=tuple(map(self.samples.applied, step.works)))
 
     def on_evaluated(self, evaluation: Evaluation) -> None:
         """Record the results of a step; call this before the ``snapshot`` of its commit."""

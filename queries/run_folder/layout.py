@@ -13,6 +13,7 @@
     engine.json              settings of the HFTA job
     job-secrets.json         its secrets, for its user alone; missing if it has none
     log/                     the stream log
+        limits.json          the limits above which a full log has removed rows
     capture/                 writable for the capture daemon
         capture.sock         the server of the stream log
         remote.sock          its server for other hosts, behind the TCP listener
@@ -49,6 +50,9 @@ JOB_SETTINGS_FILE = "engine.json"
 JOB_SECRETS_FILE = "job-secrets.json"
 
 LOG_FOLDER = "log"
+LIMITS_FILE = "limits.json"
+"""In the folder of the log."""
+
 CAPTURE_FOLDER = "capture"
 SOCKET_FILE = f"{CAPTURE_FOLDER}/capture.sock"
 REMOTE_SOCKET_FILE = f"{CAPTURE_FOLDER}/remote.sock"

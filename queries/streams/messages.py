@@ -238,5 +238,35 @@ class Merged:
         return self.batch.sequence
 
 
-Record = Message | Base | Merged
+@dataclass(frozen=True, slots=True)
+class Thinned:
+    """In an index only: ``batch`` has the place, the path and some rows of the batch of its number.
+
+    The other rows were removed because the log was nearly full; their hashes are above the limits
+    of the stream.
+
+    Attributes:
+        batch: the batch without them.
+        tuples: the number of rows that were removed.
+        packets: number of packets that these stood for; None if it is unknown.
+        freed_bytes: the bytes by which the segment became smaller.
+    """
+
+    batch: Batch
+    tuples: int
+    packets: int | None
+    freed_bytes: int
+
+    @property
+    def stream(self) -> str:
+        """The stream of the batch."""
+        return self.batch.stream
+
+    @property
+    def sequence(self) -> int:
+        """The number of the batch."""
+        return self.batch.sequence
+
+
+Record = Message | Base | Merged | Thinned
 """A record of an index."""

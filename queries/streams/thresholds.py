@@ -97,6 +97,11 @@ class ThresholdSchedule:
             result = result.joined(step)
         return result
 
+    def greatest(self, first_ns: int, last_ns: int) -> int:
+        """Return the greatest threshold of packets from ``first_ns`` to ``last_ns``, both included."""
+        steps = self.steps[self._number(first_ns) : self._number(last_ns) + 1]
+        return max(step.threshold for step in steps)
+
     def lowered(self, threshold: int, bound_ns: int, clear_ns: int) -> ThresholdSchedule:
         """Return the schedule after a fall.
 
@@ -154,6 +159,47 @@ class ThresholdSchedule:
             for step in _split(self.steps, (bound_ns,))
         ]
         return _made(self.bound_ns, steps)
+
+    def limited(self, threshold: int, from_ns: int, until_ns: int) -> ThresholdSchedule | None:
+        """Return the schedule once rows above ``threshold`` may be missing in a range of times.
+
+        Ceilings stay, because rows above may still be there.
+
+        Args:
+            threshold: the greatest threshold of these times from now on.
+            from_ns: the first of them.
+            until_ns: the first time after them.
+
+        Returns:
+            None if it had too many steps: none of them may be joined, because earlier epochs may
+            have been answered.
+        """
+        steps = [
+            ThresholdStep(step.from_ns, min(step.threshold, threshold), step.ceiling)
+            if from_ns <= step.from_ns < until_ns
+            else step
+            for step in _split(self.steps, (from_ns, until_ns))
+        ]
+        kept = _distinct(steps)
+        return None if len(kept) > MOST_STEPS else ThresholdSchedule(self.bound_ns, tuple(kept))
+
+    def forgotten_before(self, time_ns: int) -> ThresholdSchedule:
+        """Return the schedule with the threshold that keeps every packet before ``time_ns``."""
+        if time_ns <= MIN_TIME_NS:
+            return self
+        later = (step for step in _split(self.steps, (time_ns,)) if step.from_ns >= time_ns)
+        first = ThresholdStep(MIN_TIME_NS, FULL_THRESHOLD, FULL_THRESHOLD)
+        return ThresholdSchedule(self.bound_ns, tuple(_distinct([first, *later])))
+
+    def below(self, limits: ThresholdSchedule) -> ThresholdSchedule:
+        """Return this schedule with thresholds that are at most those of ``limits``."""
+        times = sorted({step.from_ns for each in (self, limits) for step in each.steps})
+        steps = []
+        for time_ns in times:
+            own, threshold = self.at(time_ns), limits.at(time_ns).threshold
+            steps.append(ThresholdStep(time_ns, min(own.threshold, threshold), own.ceiling))
+        # It is not sent to anyone, so it may have more steps than a message.
+        return ThresholdSchedule(self.bound_ns, tuple(_distinct(steps)))
 
     def promised(self, bound_ns: int) -> ThresholdSchedule:
         """Return the schedule for a heartbeat that promises a bound; it never falls."""
@@ -223,11 +269,17 @@ def _split(steps: Iterable[ThresholdStep], times: Sequence[int]) -> Iterator[Thr
 
 def _made(bound_ns: int, steps: Iterable[ThresholdStep]) -> ThresholdSchedule:
     """Return a schedule without steps that change nothing, and with at most ``MOST_STEPS``."""
+    kept = _distinct(steps)
+    while len(kept) > MOST_STEPS:
+        kept[:2] = [kept[0].joined(kept[1])]
+    return ThresholdSchedule(bound_ns, tuple(kept))
+
+
+def _distinct(steps: Iterable[ThresholdStep]) -> list[ThresholdStep]:
+    """Return steps without those that change nothing."""
     kept: list[ThresholdStep] = []
     for step in steps:
         last = kept[-1] if kept else None
         if last is None or (last.threshold, last.ceiling) != (step.threshold, step.ceiling):
             kept.append(step)
-    while len(kept) > MOST_STEPS:
-        kept[:2] = [kept[0].joined(kept[1])]
-    return ThresholdSchedule(bound_ns, tuple(kept))
+    return kept

@@ -32,6 +32,7 @@ from gscope.queries.streams.messages import (
     Record,
     RowGroup,
     Shed,
+    Thinned,
 )
 from gscope.queries.streams.thresholds import ThresholdStep, schedule_of
 
@@ -75,7 +76,7 @@ def decode(record: bytes) -> Message:
         StreamError: the record is damaged or cut off, or followed by further bytes.
     """
     messages, end = decode_records(record)
-    if len(messages) != 1 or end != len(record) or isinstance(messages[0], Base | Merged):
+    if len(messages) != 1 or end != len(record) or isinstance(messages[0], Base | Merged | Thinned):
         problem = f"{len(record)} bytes are not one whole message"
         raise StreamError(problem)
     return messages[0]
@@ -126,7 +127,7 @@ _to_json: Callable[[object], str] = json.JSONEncoder(
     separators=(",", ":"), check_circular=False, allow_nan=False
 ).encode
 
-_BATCH, _HEARTBEAT, _END, _SHED, _BASE, _MERGED = range(6)
+_BATCH, _HEARTBEAT, _END, _SHED, _BASE, _MERGED, _THINNED = range(7)
 
 
 def _fields(message: Record) -> list[object]:
@@ -178,6 +179,9 @@ def _fields(message: Record) -> list[object]:
             ]
         case Merged():
             return [_MERGED, message.parts, *_fields(message.batch)[1:]]
+        case Thinned():
+            counts = [message.tuples, message.packets, message.freed_bytes]
+            return [_THINNED, counts, *_fields(message.batch)[1:]]
 
 
 def _optional_fields(message: Heartbeat) -> list[object]:
@@ -379,6 +383,12 @@ def _merged(parts: list[int], *batch: Any) -> Merged:
     return Merged(_batch(*batch), tuple(parts))
 
 
+def _thinned(counts: list[Any], *batch: Any) -> Thinned:
+    tuples, packets, freed_bytes = counts
+    _ensure(int, (tuples, freed_bytes, *(() if packets is None else (packets,))))
+    return Thinned(_batch(*batch), tuples, packets, freed_bytes)
+
+
 _MAKERS: dict[int, Callable[..., Record]] = {
     _BATCH: _batch,
     _HEARTBEAT: _heartbeat,
@@ -386,6 +396,7 @@ _MAKERS: dict[int, Callable[..., Record]] = {
     _SHED: _shed,
     _BASE: _base,
     _MERGED: _merged,
+    _THINNED: _thinned,
 }
 
 

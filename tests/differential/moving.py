@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 from unittest import mock
 
+from tests.differential.thinned_job import ThinnedJob
 from tests.differential.traffic import SECOND_NS, Packet, Traffic, _frame
 from tests.golden.driver import Job, Variation, replayed, streamed
 
@@ -120,6 +121,9 @@ def compiled(text: str, *, samples: bool) -> Program:
     return compile_queries([QueryText(text, "queries")], context).program
 
 
+LogCut = tuple[str, int, int, int]
+
+
 @dataclass(frozen=True)
 class Moved:
     """The answers of a capture whose thresholds moved, and of one that keeps every packet.
@@ -130,6 +134,8 @@ class Moved:
         answers: the rows of each result.
         schedules: the last schedule of each stream.
         trimmed: the rows that the job has left out.
+        cuts: what the log was thinned to: a stream, a threshold, and its first time and end.
+        thinned: the rows that the log has removed.
     """
 
     program: Program
@@ -137,6 +143,8 @@ class Moved:
     answers: dict[str, list[Row]]
     schedules: dict[str, ThresholdSchedule]
     trimmed: int
+    cuts: tuple[LogCut, ...] = ()
+    thinned: int = 0
 
     def lfta(self, query: str, side: int = 0) -> str:
         """The LFTA that a side of a node reads."""
@@ -146,8 +154,17 @@ class Moved:
 
     def threshold(self, lfta: str, first_s: int, end_s: int) -> int:
         """The least threshold of the streams of an LFTA from a second up to another."""
-        schedules = [self.schedules[stream] for stream in self.program.lfta(lfta).streams]
-        return threshold(schedules, first_s * SECOND_NS, end_s * SECOND_NS)
+        streams, first, end = (
+            self.program.lfta(lfta).streams,
+            first_s * SECOND_NS,
+            end_s * SECOND_NS,
+        )
+        cuts = [
+            limit
+            for stream, limit, from_ns, until_ns in self.cuts
+            if stream in streams and from_ns < end and first < until_ns
+        ]
+        return min([threshold([self.schedules[s] for s in streams], first, end), *cuts])
 
     def hashed(self, lfta: str, texts: Mapping[str, str]) -> int:
         """The hash of a row, given the texts of packet fields."""
@@ -159,44 +176,63 @@ class Moved:
         return hash_terms(values, [field.type for field in fields], HashKey.of_seed(SEED))
 
 
-def moved(text: str, seed: int, shared: SharedSpark, variation: Variation, packets: int) -> Moved:
-    """Answer queries with thresholds that move at random, and from every packet."""
+def moved(
+    text: str,
+    seed: int,
+    shared: SharedSpark,
+    variation: Variation,
+    packets: int,
+    *,
+    thins: bool = False,
+) -> Moved:
+    """Answer queries with thresholds that move at random, and from every packet.
+
+    With ``thins``, the log is thinned at random, too, while the job reads it.
+    """
     random = Random(seed)
     captured = traffic(random, packets)
-    full, _, _ = answered(compiled(text, samples=False), captured, variation, shared)
+    full, _, _ = answered(compiled(text, samples=False), captured, variation, shared, Job)
     program = compiled(text, samples=True)
     samples, refused = moving_samples(program)
     assert not refused
     shedding = SheddingSettings(SheddingMode.AUTO, seed=SEED)
     mover = Mover(program, samples, random, chance=0.1)
     with mover.moving():
-        answers, messages, trimmed = answered(
-            program, captured, replace(variation, shedding=shedding), shared
-        )
+        moving = replace(variation, shedding=shedding)
+        kind = ThinnedJob if thins else Job
+        answers, messages, job = answered(program, captured, moving, shared, kind)
     assert mover.moves
     schedules = last_schedules(messages)
     for name, number, time_ns, in_force in mover.tested:
         for lfta in samples[number].lftas:
             step = schedules[f"{lfta}@{name}"].at(time_ns)
             assert step.threshold <= in_force <= step.ceiling
-    return Moved(program, full, answers, schedules, trimmed)
+    if not isinstance(job, ThinnedJob):
+        return Moved(program, full, answers, schedules, job.trimmed)
+    return Moved(
+        program, full, answers, schedules, job.trimmed, tuple(job.cuts), job.thinned_tuples
+    )
 
 
 def answered(
-    program: Program, captured: Traffic, variation: Variation, shared: SharedSpark
-) -> tuple[dict[str, list[Row]], list[Message], int]:
-    """The answers, the log, and how many rows the job has trimmed."""
+    program: Program,
+    captured: Traffic,
+    variation: Variation,
+    shared: SharedSpark,
+    kind: type[Job],
+) -> tuple[dict[str, list[Row]], list[Message], Job]:
+    """The answers, the log, and the job that has read it."""
     folder = Path(tempfile.mkdtemp(prefix="gscope-test-"))
     try:
         messages, _ = replayed(program, captured.write(folder), variation, folder / "log")
-        job = Job(program, messages, folder, shared.session(), variation)
+        job = kind(program, messages, folder, shared.session(), variation)
         answers = job.answers()
         answers |= {
             query: streamed(program, query, source, messages, folder / "log")
             for query, source in program.results
             if isinstance(source, StreamInput)
         }
-        return answers, messages, job.trimmed
+        return answers, messages, job
     finally:
         shutil.rmtree(folder)
 

@@ -139,9 +139,11 @@ def _hash(run: Moved, query: str, row: Row) -> int:
     return run.hashed(of_packets.get(query, "x"), {"srcIP": row[1], "srcPort": row[2]})
 
 
-def check(seed: int, shared: SharedSpark, variation: Variation, packets: int) -> Counter[str]:
-    run = moved(QUERIES, seed, shared, variation, packets)
-    seen: Counter[str] = Counter(trimmed=run.trimmed)
+def check(
+    seed: int, shared: SharedSpark, variation: Variation, packets: int, *, thins: bool = False
+) -> Counter[str]:
+    run = moved(QUERIES, seed, shared, variation, packets, thins=thins)
+    seen: Counter[str] = Counter(trimmed=run.trimmed, thinned=run.thinned)
     for query, expected in EXPECTED.items():
         kept = []
         for full in run.full[query]:
@@ -196,3 +198,15 @@ def test_a_query_above_queries_is_cut_at_the_least_threshold_of_its_epoch(
     for query, expected in EXPECTED.items():
         assert seen[f"{query} left out"], seen
         assert expected.rate is None or seen[f"{query} below 1"], seen
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", cases((2,), range(3, 9)))
+def test_what_a_full_log_removes_is_above_the_threshold_of_its_epoch(
+    seed: int, shared_spark: SharedSpark
+) -> None:
+    variation = replace(PLAIN, seed=seed, crashes=seed % 3, batch_rows=20, chunks=8)
+    seen = check(seed, shared_spark, variation, 700, thins=True)
+    assert seen["thinned"]
+    assert seen["trimmed"]

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.messages import Message
+    from gscope.queries.streams.thresholds import ThresholdSchedule
 
 Row = tuple[str, ...]
 
@@ -356,7 +357,7 @@ class Job:
     def _commit(self, step: Step, steps: Steps, evaluator: Evaluator, commits: CommitLog) -> bool:
         """Evaluate and commit a step as the job does; False where the job died on the way."""
         place = self._random.randrange(3) if self._dies() else None
-        evaluation = evaluator.run(step)
+        evaluation = evaluator.run(steps.sampled(step, self._limits(step, steps)))
         steps.on_evaluated(evaluation)
         incomplete = steps.incomplete.mark()
         if place == 0:
@@ -378,6 +379,10 @@ class Job:
         commits.drop_carry(steps.carried())
         self.on_committed(step.number, evaluation.outputs, steps)
         return True
+
+    def _limits(self, step: Step, steps: Steps) -> Mapping[str, ThresholdSchedule]:
+        """What a log that is nearly full has removed, once it has leased what a step reads."""
+        return {}
 
     def on_recovered(self, commits: Sequence[Commit]) -> None:
         """What was committed before a crash."""

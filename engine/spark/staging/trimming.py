@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gscope.engine.running.row_hashes import hashes
 from gscope.engine.running.vectors import compute, from_arrow
 from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.expressions.expressions import Column, walk
+from gscope.queries.plan.partitioning.row_hashes import row_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -184,7 +184,7 @@ def _cut(table: pa.Table, trim: Trim, released: tuple[Bound, Bound]) -> NDArray[
     if released[1] != ENDED:
         doubtful &= epochs < high
     if doubtful.any():
-        doubtful &= hashes(table, trim.terms, trim.key) > limits
+        doubtful &= row_hashes(table, trim.terms, trim.key) > limits
     return doubtful
 
 

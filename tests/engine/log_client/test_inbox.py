@@ -21,6 +21,7 @@ from gscope.engine.log_client.inbox import Inbox
 from gscope.errors import StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.run_folder.lease_file import read_leases
+from gscope.queries.streams.leases import LeaseReply
 from gscope.queries.streams.messages import EndOfStream, Extent, Punctuation
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def test_a_daemon_that_takes_over_in_the_middle_of_a_step_receives_its_lease(
 
 def test_what_is_leased_while_there_is_no_daemon_is_left_for_the_next(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path / "socket", {"a": 0}, threading.Event())
-    assert inbox.lease("job", {"a": [2]}) == {}
+    assert inbox.lease("job", {"a": [2]}) == LeaseReply()
     assert read_leases(tmp_path, "job") == {"a": (2,)}
     inbox.renew()  # without a daemon, this is not an error
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from gscope.engine.running.row_hashes import hashes
 from gscope.engine.steps.epoch_thresholds import SampleThresholds, joined_ranges
 from gscope.engine.watermarks.trim import ThresholdRange
 from gscope.queries.catalog.evaluate import call
@@ -16,6 +15,7 @@ from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Column, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MIN_TIME_NS
+from gscope.queries.plan.partitioning.row_hashes import row_hashes
 from gscope.queries.plan.sampling.keyed_hash import HashKey, hash_terms
 from gscope.queries.plan.sampling.moving_samples import MovingSample, moving_samples
 from gscope.queries.plan.sampling.sampled_rows import ThresholdSource
@@ -237,8 +237,8 @@ def test_the_hash_of_a_row_is_that_of_its_packets(kind: GsqlType) -> None:
     expected = [
         hash_terms((v, p), (kind, GsqlType.INT), KEY) for v, p in zip(values, ports, strict=True)
     ]
-    assert hashes(table, terms, KEY).tolist() == expected
-    assert hashes(table.slice(1), terms, KEY).tolist() == expected[1:]
+    assert row_hashes(table, terms, KEY).tolist() == expected
+    assert row_hashes(table.slice(1), terms, KEY).tolist() == expected[1:]
 
 
 def test_computed_terms_hash_as_well() -> None:
@@ -246,4 +246,4 @@ def test_computed_terms_hash_as_well() -> None:
     term = call("idiv_int", number, Literal(10, GsqlType.INT))
     table = pa.table({"x": pa.array([5, 19, None])})
     expected = [hash_terms((v,), (GsqlType.INT,), KEY) for v in (0, 1, None)]
-    assert hashes(table, (term,), KEY).tolist() == expected
+    assert row_hashes(table, (term,), KEY).tolist() == expected
