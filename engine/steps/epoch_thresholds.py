@@ -85,13 +85,10 @@ class SampleThresholds:
     def answered(self, watermarks: Mapping[str, Bound]) -> dict[str, AnsweredTimes]:
         """Return up to which times nodes have answered, by stream, given their watermarks."""
         found: dict[str, AnsweredTimes] = {}
-        for query, sides in self._sides.items():
-            for side in sides:
-                for source, clock in side.clocks:
-                    time_ns = _time_of(clock, watermarks[query])
-                    for stream in self._streams(source):
-                        known = found.get(stream, AnsweredTimes(time_ns, time_ns))
-                        found[stream] = known.including(time_ns)
+        for query in self._sides:
+            for stream, by_all_ns, by_any_ns in self._times(query, watermarks[query]):
+                known = found.get(stream, AnsweredTimes(by_all_ns, by_any_ns))
+                found[stream] = known.including(by_all_ns).including(by_any_ns)
         return found
 
     def applied(self, work: Work) -> Work:
@@ -214,12 +211,21 @@ class SampleThresholds:
             ranges = joined_ranges([_moved(each, side.reach.held) for each in ranges])
         return [_over_times(ranges, clock)]
 
-    def _streams(self, source: ThresholdSource) -> Iterator[str]:
-        """Yield the streams below a source."""
-        yield from source.streams
-        for side in self._sides[source.query] if source.query else ():
-            for below, _ in side.clocks:
-                yield from self._streams(below)
+    def _times(self, query: str, watermark: Bound) -> Iterator[tuple[str, int, int]]:
+        """Yield, for each stream below a node, the first time that it needs and the end of others.
+
+        Of a shifted join, a reader needs times of one side that are earlier than those of the other.
+        """
+        for side in self._sides[query]:
+            for source, clock in side.clocks:
+                time_ns = _time_of(clock, watermark)
+                for stream in source.streams:
+                    yield stream, time_ns, time_ns
+                if source.query:
+                    placed = [each for one in self._sides[source.query] for each in one.placed]
+                    below = _epoch_of(placed[source.place], time_ns)
+                    for stream, needed_ns, end_ns in self._times(source.query, below):
+                        yield stream, needed_ns, max(end_ns, time_ns)
 
     def _of(self, stream: str) -> ThresholdSchedule:
         known = self._schedules.get(stream) or ThresholdSchedule.constant(FULL_THRESHOLD)
@@ -236,6 +242,13 @@ def _time_of(clock: Expression, watermark: Bound) -> int:
         return MIN_TIME_NS
     found = None if watermark == ENDED else _begin(clock, int(watermark))
     return MAX_TIME_NS if found is None else found
+
+
+def _epoch_of(clock: Expression, time_ns: int) -> Bound:
+    """Return the epoch of a time that ``_time_of`` has returned."""
+    if time_ns in (MIN_TIME_NS, MAX_TIME_NS):
+        return NOTHING if time_ns == MIN_TIME_NS else ENDED
+    return epoch_at(clock, time_ns)
 
 
 def joined_ranges(parts: Sequence[ThresholdRange]) -> Ranges:

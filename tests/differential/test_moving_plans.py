@@ -177,7 +177,7 @@ def _check_passed(run: Moved) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", cases((1,), (*range(2, 12), 103)))
+@pytest.mark.parametrize("seed", cases((2,), (1, *range(3, 12), 103)))
 def test_a_query_above_queries_is_cut_at_the_least_threshold_of_its_epoch(
     seed: int, shared_spark: SharedSpark
 ) -> None:
@@ -193,7 +193,7 @@ def test_a_query_above_queries_is_cut_at_the_least_threshold_of_its_epoch(
     )
     seen = check(seed, shared_spark, variation, 700)
     assert seen["trimmed"]
-    if seed != 1:
+    if seed > 2:
         return
     for query, expected in EXPECTED.items():
         assert seen[f"{query} left out"], seen
@@ -202,11 +202,23 @@ def test_a_query_above_queries_is_cut_at_the_least_threshold_of_its_epoch(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", cases((2,), range(3, 9)))
+def test_so_it_is_with_a_heartbeat_at_every_tick(shared_spark: SharedSpark) -> None:
+    """The default run of what odd seeds try: few packets, since steps take most of the time."""
+    variation = replace(
+        PLAIN, seed=5, crashes=1, table_slots=4, heartbeat_every_tick=True, chunks=4, batch_rows=7
+    )
+    assert check(5, shared_spark, variation, 200)["trimmed"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", cases((7,), range(2, 7)))
 def test_what_a_full_log_removes_is_above_the_threshold_of_its_epoch(
     seed: int, shared_spark: SharedSpark
 ) -> None:
-    variation = replace(PLAIN, seed=seed, crashes=seed % 3, batch_rows=20, chunks=8)
-    seen = check(seed, shared_spark, variation, 700, thins=True)
+    # Half of the packets in the default run: they come in the same steps.
+    packets = 350 if seed == 7 else 700
+    variation = replace(PLAIN, seed=seed, crashes=seed % 3, batch_rows=20, chunks=6)
+    seen = check(seed, shared_spark, variation, packets, thins=True)
     assert seen["thinned"]
     assert seen["trimmed"]
