@@ -118,8 +118,10 @@ def _summed(run: Moved) -> Iterator[Row]:
 EXPECTED = {"totals": _totals, "coarse": _coarse, "ports": _ports, "summed": _summed}
 
 
-def check(seed: int, shared: SharedSpark, variation: Variation, packets: int) -> Moved:
-    run = moved(QUERIES, seed, shared, variation, packets)
+def check(
+    seed: int, shared: SharedSpark, variation: Variation, packets: int, *, thins: bool = False
+) -> Moved:
+    run = moved(QUERIES, seed, shared, variation, packets, thins=thins)
     for query, expected in EXPECTED.items():
         assert Counter(run.answers[query]) == Counter(expected(run)), query
     return run
@@ -143,3 +145,15 @@ def test_an_estimate_is_scaled_by_the_rate_of_its_epoch(
     run = check(seed, shared_spark, variation, 600)
     rates = {row[9] for row in run.answers["totals"]}
     assert seed != 5 or len(rates) > 1
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", cases((2,), (1, *range(3, 9))))
+def test_an_estimate_is_scaled_by_the_rate_to_which_a_full_log_was_thinned(
+    seed: int, shared_spark: SharedSpark
+) -> None:
+    variation = replace(PLAIN, seed=seed, crashes=seed % 3, chunks=15, batch_rows=7)
+    run = check(seed, shared_spark, variation, 400, thins=True)
+    assert run.thinned
+    assert seed != 2 or len({row[9] for row in run.answers["totals"]}) > 1

@@ -21,9 +21,10 @@ from gscope.queries.plan.sampling.moving_samples import moving_samples
 from gscope.queries.plan.sampling.thinnable import thinnable_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gscope.engine.steps.steps import Step, Steps
+    from gscope.engine.storage.commits import Output
     from gscope.queries.streams.messages import Batch
     from gscope.queries.streams.thresholds import ThresholdSchedule
 
@@ -97,6 +98,11 @@ class ThinnedJob(Job):
             used = max(1, self._log.used_bytes)
             self._thinner._rules = replace(self._thinner._rules, budget_bytes=used)
             self._thinner._thin_once()
+
+    def on_committed(self, step: int, outputs: Sequence[Output], steps: Steps) -> None:
+        """Kept groups are whole, so what was thinned makes no epoch incomplete."""
+        super().on_committed(step, outputs, steps)
+        assert not any(steps.incomplete.counts(query) for query in steps.operators)
 
     def _limits(self, step: Step, steps: Steps) -> Mapping[str, ThresholdSchedule]:
         for operator in steps.operators.values():

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from gscope.engine.running.row_hashes import hashes
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Column
+from gscope.queries.plan.partitioning.row_hashes import row_hashes
 from gscope.queries.plan.program import AggregationNode
 from gscope.queries.plan.sampling.epoch_rates import with_epoch_rates
 from gscope.queries.plan.sampling.keyed_hash import HashKey, threshold_of
@@ -61,7 +61,7 @@ def test_estimates_are_right_on_average_in_each_epoch() -> None:
     truth = {"n": FLOWS, "packets": int(packets.sum())}
     found: dict[tuple[int, str], list[int]] = {}
     for seed in range(SEEDS):
-        hashed = hashes(flows, terms, HashKey.of_seed(seed))
+        hashed = row_hashes(flows, terms, HashKey.of_seed(seed))
         for epoch, rate in enumerate(RATES):
             kept = hashed <= np.uint64(threshold_of(rate))
             values = {node.epoch: epoch}
