@@ -95,8 +95,9 @@ def sink_for(
         times = _time_formatters(program, config.time_style)
         return TableSink(output or sys.stdout, queries, style, times)
     from gscope.cli.sinks.replay_files import StreamSink
+    from gscope.cli.sinks.whole_writes import with_whole_writes
 
-    return StreamSink(sys.stdout.buffer, kind, queries)
+    return StreamSink(with_whole_writes(sys.stdout.buffer), kind, queries)
 
 
 def _time_formatters(program: Program, style: TimeStyle) -> dict[str, dict[str, TimeFormatter]]:
