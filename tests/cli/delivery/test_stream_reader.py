@@ -15,6 +15,7 @@ from gscope.cli.delivery.stream_events import StreamRows, StreamsFinished
 from gscope.cli.delivery.stream_reader import Passthrough
 from gscope.errors import StreamError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.streams.leases import LeaseReply
 from gscope.queries.streams.messages import (
     Batch,
     EndOfStream,
@@ -99,12 +100,10 @@ class Client:
 
     acknowledge_last = acknowledge
 
-    def lease(
-        self, _consumer: str, batches: Mapping[str, Sequence[int]]
-    ) -> dict[str, tuple[int, ...]]:
-        return {
-            s: tuple(n for n in numbers if n in self._log.shed) for s, numbers in batches.items()
-        }
+    def lease(self, _consumer: str, batches: Mapping[str, Sequence[int]]) -> LeaseReply:
+        return LeaseReply(
+            {s: tuple(n for n in numbers if n in self._log.shed) for s, numbers in batches.items()}
+        )
 
     def ping(self) -> None:
         if not self._log.is_up:
