@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from gscope.engine.steps.epoch_thresholds import SampleThresholds
     from gscope.engine.steps.steps import Step, Steps
     from gscope.engine.storage.commits import Commit, CommitLog
-    from gscope.engine.transfer.run_files import RunFiles
+    from gscope.engine.storage.transfer.run_files import RunFiles
     from gscope.queries.plan.program import Program
 
 
@@ -170,7 +170,7 @@ class Job:
     def _prepare_cluster(self, session: SparkSession, cluster: ClusterSettings) -> None:
         """Wait for executors, check them, and let them reach the files of the run."""
         from gscope.engine.spark.cluster.executors import ExecutorWatch, prepare_executors
-        from gscope.engine.transfer.run_files import prepare_files
+        from gscope.engine.storage.transfer.run_files import prepare_files
 
         prepare_executors(session, cluster)
         self._executors = ExecutorWatch(session)

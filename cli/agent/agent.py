@@ -294,7 +294,7 @@ class Agent:
             capture.close_windows()
 
     def _say_states(self) -> None:
-        """Tell the control process how captures stand that stand otherwise than before."""
+        """Report captures whose state has changed to the control process."""
         for name, capture in self._captures.items():
             is_news = capture.state != self._said.get(name)
             if is_news and (capture.is_running or capture.state.state in (ENDED, FAILED)):

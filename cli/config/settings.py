@@ -27,7 +27,6 @@ from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.rundir.run_dir import default_work_dir
 from gscope.engine.settings import JobSettings
 from gscope.errors import UsageError
-from gscope.queries.partition_limits import DEFAULT_PARTITIONS, MAX_PARTITIONS
 from gscope.queries.shares import parse_share
 
 if TYPE_CHECKING:
@@ -43,6 +42,9 @@ MIN_FAILURE_TIMEOUT_NS = 2_000_000_000
 
 MIN_STEP_TIMEOUT_NS = 60_000_000_000
 """The least step timeout: the first task after a start of Java takes seconds, or tens of them."""
+
+_DEFAULT_PARTITIONS, _MAX_PARTITIONS = 64, 1024
+"""Partitions of a run: more than it has hosts and cores, so that they can be shared out evenly."""
 
 
 def _at_least(least_ns: int) -> Callable[[str], int]:
@@ -77,8 +79,8 @@ def _parse_slots(text: str) -> int:
 
 def _parse_partitions(text: str) -> int:
     number = parse_count(text)
-    if number > MAX_PARTITIONS:
-        message = f"invalid number of partitions {text!r}: expected at most {MAX_PARTITIONS}"
+    if number > _MAX_PARTITIONS:
+        message = f"invalid number of partitions {text!r}: expected at most {_MAX_PARTITIONS}"
         raise ValueError(message)
     return number
 
@@ -298,7 +300,7 @@ SETTINGS: tuple[Setting, ...] = (
         "partitions",
         "partitions",
         PARTITIONS,
-        DEFAULT_PARTITIONS,
+        _DEFAULT_PARTITIONS,
         "divide rows into N partitions, which tasks and hosts process independently; 1 turns that"
         " off. Does not change answers",
     ),

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gscope.engine.transfer.access import FilePlace
+from gscope.engine.storage.transfer.access import FilePlace
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent
 from gscope.queries.streams.portions import row_groups

@@ -57,7 +57,7 @@ class Partitioning:
     """What identifies the partitioning of a run.
 
     Attributes:
-        partitions: the number of partitions, from 2 to ``MAX_PARTITIONS``.
+        partitions: the number of partitions, at least 2.
         members: the partitioning set, over packet fields; () if no set suits the queries, so that
             no two streams are divided alike.
     """

@@ -66,7 +66,7 @@ class ThinnedJob(Job):
             assert not self._thinner.failures
 
     def _made(self, log: StreamLog, specs: Iterable[StreamSpec]) -> Thinner:
-        """Thins the streams that no client reads directly; these are cut by nobody."""
+        """Thins the streams that clients do not read directly: only the job cuts what it reads."""
         program, shedding = self._program, self._variation.shedding
         assert shedding is not None
         direct = {

@@ -27,7 +27,7 @@ from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
-from gscope.engine.transfer.run_files import RunFiles, prepare_files
+from gscope.engine.storage.transfer.run_files import RunFiles, prepare_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

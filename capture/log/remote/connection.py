@@ -125,7 +125,7 @@ class RemoteErrors(FlightErrors):
         return (StreamError if failure.is_refused else DisconnectedError)(failure.sentence)
 
     def silence(self, error: BaseException) -> str:
-        """Return why there is no answer."""
+        """Return why the other side has not answered."""
         return failure_of(printable(error), self._server).sentence
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of
 from gscope.engine.spark.tasks.task import no_rows
-from gscope.engine.transfer.access import OpenParquet
+from gscope.engine.storage.transfer.access import OpenParquet
 from gscope.queries.plan.partitioning.value_columns import partitions_of_rows
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from gscope.engine.spark.tasks.aggregate_task import answers_of, groups_of_parts
 from gscope.engine.spark.tasks.columns import TaskRows
 from gscope.engine.storage.counts import Counts
-from gscope.engine.transfer.access import read_parquet
+from gscope.engine.storage.transfer.access import read_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
-from gscope.engine.transfer.access import read_parquet, using
-from gscope.engine.transfer.run_files import files_of
+from gscope.engine.storage.transfer.access import read_parquet, using
+from gscope.engine.storage.transfer.run_files import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

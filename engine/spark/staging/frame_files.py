@@ -22,8 +22,8 @@ from gscope.engine.storage.parquet_files import (
     files_in,
     part_name,
 )
-from gscope.engine.transfer.access import using
-from gscope.engine.transfer.run_files import files_of
+from gscope.engine.storage.transfer.access import using
+from gscope.engine.storage.transfer.run_files import files_of
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Extent
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from gscope.engine.transfer.access import FileAccess
+    from gscope.engine.storage.transfer.access import FileAccess
 
 _PLAIN_PARQUET = {
     "compression": "none",

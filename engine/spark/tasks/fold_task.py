@@ -21,7 +21,7 @@ from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, run_attempts
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
-from gscope.engine.transfer.access import read_parquet
+from gscope.engine.storage.transfer.access import read_parquet
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_functions.install import install
 from gscope.queries.plan.program import RunningNode

@@ -18,7 +18,7 @@ from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
 from gscope.engine.spark.sql.file_frames import frame_of_files
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State, accept
-from gscope.engine.transfer.access import parquet_rows, read_parquet
+from gscope.engine.storage.transfer.access import parquet_rows, read_parquet
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from pyspark import TaskContext
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
-from gscope.engine.transfer.access import parquet_rows, read_parquet, using
-from gscope.engine.transfer.run_files import files_of
+from gscope.engine.storage.transfer.access import parquet_rows, read_parquet, using
+from gscope.engine.storage.transfer.run_files import files_of
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def with_partitioning(
 
     Args:
         program: the program.
-        partitions: the number of partitions, at most ``MAX_PARTITIONS``.
+        partitions: the number of partitions.
         members: the set that divides packets, over packet fields; () if none suits the queries.
     """
     if partitions < 2:

@@ -116,8 +116,8 @@ def witness(path: Path) -> Iterator[None]:
             yield
         finally:
             process.send_signal(signal.SIGINT)
-            _, told = process.communicate(timeout=PATIENCE_S)
-        assert "\n0 packets dropped by kernel" in told, told
+            _, report = process.communicate(timeout=PATIENCE_S)
+        assert "\n0 packets dropped by kernel" in report, report
 
 
 def counted_by_tcpdump(path: Path) -> Counter[tuple[int, int]]:

@@ -38,7 +38,7 @@ def test_signals_during_a_write_to_a_pipe_lose_no_row(handled: signal.Signals) -
     def read() -> None:
         while data := os.read(reader, 1 << 14):
             received.extend(data)
-            # By now the writer waits for room.
+            # The writer waits for room.
             time.sleep(0.002)
             signal.pthread_kill(writing, handled)
 

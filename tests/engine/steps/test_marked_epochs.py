@@ -32,7 +32,7 @@ def dropped(first_s: float, last_s: float, packets: int | None = 5) -> LossPerio
     return LossPeriod("kernel", int(first_s * SECOND), int(last_s * SECOND), packets)
 
 
-class Told(Driven):
+class MarkedQuery(Driven):
     """One operator, and what its epochs are marked as."""
 
     def lose(self, bound: int, *periods: LossPeriod) -> None:
@@ -54,7 +54,7 @@ class Told(Driven):
 
 
 def test_a_loss_marks_the_epochs_that_it_overlaps_once_they_are_answered() -> None:
-    query = Told(TENS, "tb")
+    query = MarkedQuery(TENS, "tb")
     query.lose(2, dropped(19.5, 40.0))
     assert query.marked() == [("kernel", 1, 1, 5)]
     query.lose(4, dropped(19.5, 40.0), dropped(41.0, 41.5))
@@ -66,7 +66,7 @@ def test_a_loss_marks_the_epochs_that_it_overlaps_once_they_are_answered() -> No
 
 
 def test_losses_that_a_list_joins_are_not_marked_between() -> None:
-    query = Told(TENS, "tb")
+    query = MarkedQuery(TENS, "tb")
     query.lose(2, dropped(11, 12), dropped(31, 32))
     query.lose(2, dropped(11, 32, 10))
     query.lose(9, dropped(11, 32, 10))
@@ -74,13 +74,13 @@ def test_losses_that_a_list_joins_are_not_marked_between() -> None:
 
 
 def test_one_that_has_missed_the_parts_errs_on_the_safe_side() -> None:
-    query = Told(TENS, "tb")
+    query = MarkedQuery(TENS, "tb")
     query.lose(9, dropped(11, 32, 10))
     assert query.marked() == [("kernel", 1, 3, 10)]
 
 
 def test_a_gap_of_the_log_marks_the_epochs_of_its_rows() -> None:
-    query = Told(TENS, "tb")
+    query = MarkedQuery(TENS, "tb")
     (name,) = query.steps.streams
     query.shed(Batch(name, 0, "", 3, 30, (Extent("tb", 2, 3),)))
     query.beat(3)
@@ -91,7 +91,7 @@ def test_a_gap_of_the_log_marks_the_epochs_of_its_rows() -> None:
 
 
 def test_batches_that_are_gone_when_they_are_leased_mark_their_epochs() -> None:
-    query = Told(TENS, "tb")
+    query = MarkedQuery(TENS, "tb")
     gone, kept = query.batch(0, 1, 2), query.batch(0, 3, 4)
     query.beat(4)
     step = query.steps.next()
@@ -103,7 +103,7 @@ def test_batches_that_are_gone_when_they_are_leased_mark_their_epochs() -> None:
 
 
 def test_a_running_aggregate_lacks_packets_as_long_as_a_group_lives() -> None:
-    query = Told(RUNNING, "tb")
+    query = MarkedQuery(RUNNING, "tb")
     query.batch(0, 0, 1)
     query.lose(2, dropped(15, 15.5))
     assert query.marked() == [("kernel", 1, 1, 5)]
@@ -117,7 +117,7 @@ def test_a_running_aggregate_lacks_packets_as_long_as_a_group_lives() -> None:
 
 
 def test_marks_that_were_not_committed_are_made_again() -> None:
-    query = Told(TENS, "tb")
+    query = MarkedQuery(TENS, "tb")
     query.lose(5, dropped(11, 12))
     query.released()
     saved = query.steps.snapshot()
@@ -131,7 +131,7 @@ def test_marks_that_were_not_committed_are_made_again() -> None:
 
 
 def test_an_epoch_that_does_not_follow_from_time_is_marked_from_the_loss_on() -> None:
-    query = Told(TENS, "tb")
+    query = MarkedQuery(TENS, "tb")
     (name,) = query.steps.streams
     # As of a gap whose extents say nothing of the epoch's column.
     query._send(Shed(name, 0, 3, None, ()))

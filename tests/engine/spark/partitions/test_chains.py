@@ -327,7 +327,7 @@ def test_a_chain_keeps_the_rows_of_each_partition_for_later_steps(
     # One task computes all three operators of its partitions.
     chains = [[step.query for step in task.steps] for task in made.tasks]
     assert ["flows", "heavy_flows", "flow_pairs"] in chains
-    # Nothing more arrives at the end; what waits is joined.
+    # Nothing more arrives at the end; carried rows are joined.
     alone = [["flow_pairs"]] if epochs_at_a_time else []
     assert all(each in (["flows", "heavy_flows", "flow_pairs"], *alone) for each in chains)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
 
-from gscope.engine.transfer.client import fields_of
+from gscope.engine.storage.transfer.client import fields_of
 from gscope.errors import EngineError, StreamError
 from gscope.queries.os_errors import os_reason
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from gscope.engine.transfer.access import IDENTITY_FILE, FileAccess
+from gscope.engine.storage.transfer.access import IDENTITY_FILE, FileAccess
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from gscope.engine.transfer.server import FileServer
+    from gscope.engine.storage.transfer.server import FileServer
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ def serve(
     Raises:
         EngineError: the port cannot be used.
     """
-    from gscope.engine.transfer.server import FileServer
+    from gscope.engine.storage.transfer.server import FileServer
 
     scheme = "grpc" if tls is None else "grpc+tls"
     address = host if tls is None else "0.0.0.0"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from gscope.engine.transfer.access import FileAccess
+    from gscope.engine.storage.transfer.access import FileAccess
 
 FILE_S = 600.0
 """Seconds within which a whole file must be read or sent."""
@@ -121,7 +121,7 @@ class _TransferErrors(FlightErrors):
         )
 
     def silence(self, error: BaseException) -> str:
-        """Return that there is no answer."""
+        """Return the error of a server that does not answer."""
         return f"the job at {self._location} does not answer: {sentence_of(error)}"
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from gscope.engine.transfer.client import FileClient
+    from gscope.engine.storage.transfer.client import FileClient
 
 IDENTITY_FILE = "identity"
 
@@ -206,7 +206,7 @@ def _client() -> FileClient | None:
 @lru_cache(maxsize=4)
 def _client_of(access: FileAccess) -> FileClient:
     # Imported here: a worker that is forked after gRPC was loaded could not use it.
-    from gscope.engine.transfer.client import FileClient
+    from gscope.engine.storage.transfer.client import FileClient
 
     return FileClient(access)
 

@@ -14,10 +14,16 @@ from tests.support.certificates import make_certificate
 from tests.support.requirements import needs
 
 from gscope.engine.storage.parquet_files import FileWriter, accept
-from gscope.engine.transfer import access as module
-from gscope.engine.transfer.access import FileAccess, OpenParquet, parquet_rows, read_parquet, using
-from gscope.engine.transfer.client import PIECES, FileClient
-from gscope.engine.transfer.run_files import RunFiles, marked, serve
+from gscope.engine.storage.transfer import access as module
+from gscope.engine.storage.transfer.access import (
+    FileAccess,
+    OpenParquet,
+    parquet_rows,
+    read_parquet,
+    using,
+)
+from gscope.engine.storage.transfer.client import PIECES, FileClient
+from gscope.engine.storage.transfer.run_files import RunFiles, marked, serve
 from gscope.errors import EngineError, StreamError
 
 if TYPE_CHECKING:
