@@ -37,6 +37,8 @@ def compiled_engines(
     settings: CaptureSettings,
     packet_file: PacketFile | None = None,
     on_compile: Callable[[KernelCompiling], object] = lambda _: None,
+    *,
+    is_live: bool = False,
 ) -> LftaEngineFactory:
     """Compile or load the kernel of a program, and return a factory of LFTAs that run it.
 
@@ -45,6 +47,8 @@ def compiled_engines(
         settings: sizes of the LFTAs' memory, and the interfaces.
         packet_file: where packets of selections are saved; None to save none.
         on_compile: called before a kernel is compiled, which takes seconds.
+        is_live: whether packets will not wait; a new kernel is then optimised at once, before the
+            load comes.
 
     Raises:
         UsageError: the LFTAs may need more memory than the settings allow.
@@ -76,6 +80,8 @@ def compiled_engines(
         # Flushes no LFTA. It loads the flush kernel before the first epoch ends: packets do not
         # wait for a compiler.
         kernel.tiers.functions.flush(-1, np.zeros(1, np.int64), 0)
+    if is_live:
+        kernel.tiers.optimize()
     prune_kernels()
     return make
 

@@ -3,7 +3,8 @@
 Both are machine code of the same LLVM assembly, so they give the same rows and work on the same
 tables: one replaces the other between two calls, and no group has to be handed over. Unoptimised
 code is made in a twentieth of the time. The optimiser starts once a kernel has processed enough
-packets for it to pay, in a thread of low priority: a small capture never waits for it.
+packets for it to pay, in a thread of low priority: a small capture never waits for it. A live
+capture starts it at once.
 """
 
 from __future__ import annotations
@@ -58,15 +59,19 @@ class KernelTiers:
         # Threads may lose each other's counts; the optimiser then starts a little later.
         self._packets += packets
         if self._packets >= OPTIMIZE_AFTER:
-            with self._lock:
-                optimized, self._optimized = self._optimized, None
-                if optimized is not None:
-                    # No daemon thread: Python waits for it at its end, because LLVM aborts a
-                    # process that unloads it while it works.
-                    self._thread = threading.Thread(
-                        target=self._optimize, args=(optimized,), name="optimise kernel"
-                    )
-                    self._thread.start()
+            self.optimize()
+
+    def optimize(self) -> None:
+        """Start the optimiser now, unless it was started before or there is nothing to optimise."""
+        with self._lock:
+            optimized, self._optimized = self._optimized, None
+            if optimized is not None:
+                # No daemon thread: Python waits for it at its end, because LLVM aborts a
+                # process that unloads it while it works.
+                self._thread = threading.Thread(
+                    target=self._optimize, args=(optimized,), name="optimise kernel"
+                )
+                self._thread.start()
 
     def wait(self, timeout_s: float) -> None:
         """Wait until an optimiser that was started has ended, for ``timeout_s`` at most."""

@@ -63,7 +63,7 @@ def capture_live(
     observers = observers or CaptureObservers()
     began = time.perf_counter()
     engines = engines or compiled_engines(
-        program, settings, observers.packet_file, observers.on_compile
+        program, settings, observers.packet_file, observers.on_compile, is_live=True
     )
     clocks = {name: inputs.make_clock() for name in inputs.sources}
     now_ns = max((clock.now_ns() for clock in clocks.values()), default=0)

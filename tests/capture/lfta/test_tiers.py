@@ -11,12 +11,15 @@ import pytest
 from tests.capture.lfta.lfta_builders import block_of, flow, ipv4, udp
 from tests.capture.lfta.lfta_collect import Collector, answer, interpreted, run
 
+from gscope.capture.interface.build_lftas import compiled_engines
 from gscope.capture.kernels.native import machine_code
 from gscope.capture.kernels.native.machine_code import Optimization
 from gscope.capture.lfta import native_kernel, tiers
 from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
+from gscope.capture.settings import CaptureSettings, InterfaceSettings
+from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,6 +86,20 @@ def test_counts_of_the_pump_start_the_optimiser(compiled_at: list[Optimization])
     assert after is not None
     assert before.address != after.address
     assert before.state is after.state
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+def test_a_live_capture_optimises_before_the_first_packet(
+    is_live: bool, compiled_at: list[Optimization]
+) -> None:
+    query = QueryText("SELECT tb, count(*) FROM IP GROUP BY time/7 AS tb", "q")
+    program = compile_queries([query], CompileContext(("main",))).program
+    settings = CaptureSettings((InterfaceSettings("main", ("unused.pcap",)),))
+    compiled_engines(program, settings, is_live=is_live)
+    for thread in threading.enumerate():
+        if thread.name == "optimise kernel":
+            thread.join(60)
+    assert (Optimization.FULL in compiled_at) is is_live
 
 
 def test_one_optimiser_for_all_threads(compiled_at: list[Optimization]) -> None:
