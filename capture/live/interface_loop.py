@@ -111,7 +111,8 @@ class LiveLoop:
         """Report how loaded the interface is, and let its thresholds follow.
 
         A heartbeat says first to which thresholds: if this process dies, rows that later packets
-        are in may be in the log, and no later heartbeat.
+        are in may be in the log, and no later heartbeat. It promises what the last one did, so it
+        closes no groups and seals no rows: an overloaded interface has no time for that.
         """
         control, interface, clock = self._capture.control, self.interface, self._clock
         if control is None or not interface.moves:
@@ -122,7 +123,8 @@ class LiveLoop:
         thresholds = control.thresholds()
         changes = interface.threshold_changes(thresholds)
         if changes and reached_ns != MIN_TIME_NS:
-            self._capture.send_heartbeat(interface, max(reached_ns, interface.clock_ns), changes)
+            promised_ns = reached_ns if interface.clock_ns == MIN_TIME_NS else interface.clock_ns
+            self._capture.send_heartbeat(interface, promised_ns, changes)
             interface.move_thresholds(thresholds, self._borders)
 
     def drain(self, stop_ns: int) -> None:

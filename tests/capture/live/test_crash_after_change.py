@@ -15,17 +15,19 @@ from tests.capture.sources.af_packet.live_frames import udp_frame
 
 from gscope.capture.interface.base import Feed
 from gscope.capture.lfta.interpreter import LftaInterpreter
+from gscope.capture.live.interface_loop import LiveCapture
 from gscope.capture.live.live_interface import LiveInterface
 from gscope.capture.log.log import read_log
 from gscope.capture.shedding.load_control import InterfaceLoad
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
 from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from gscope.queries.streams.messages import Message
@@ -146,3 +148,29 @@ def test_the_log_knows_the_thresholds_of_a_daemon_that_was_killed(
     schedule = stage.ensure_known()
     assert min(in_force for _, in_force in stage.tested) < FULL_THRESHOLD
     assert schedule.steps[-1].threshold == schedule.steps[-1].ceiling
+
+
+def test_an_announcement_promises_nothing_new_and_seals_no_rows(tmp_path: Path) -> None:
+    stage = Loaded(tmp_path / "log", Random(1))
+    send = LiveCapture.send_heartbeat
+    announced: list[tuple[int, int]] = []
+
+    def noted(
+        capture: LiveCapture,
+        interface: LiveInterface,
+        reached_ns: int,
+        changes: Mapping[str, int] | None = None,
+    ) -> None:
+        (before,) = capture.log.positions.values()
+        before_ns = interface.runtime.bound_ns
+        send(capture, interface, reached_ns, changes)
+        (after,) = capture.log.positions.values()
+        if changes and before_ns != MIN_TIME_NS:
+            announced.append((interface.runtime.bound_ns - before_ns, after.end - before.end))
+
+    with stage.loads(), mock.patch.object(LiveCapture, "send_heartbeat", noted):
+        stage.talk(0, 20)
+        stage.run(25)
+    # The one message is the announcement.
+    assert announced
+    assert set(announced) == {(0, 1)}
