@@ -74,6 +74,7 @@ class Agent:
         settings: what it allows.
         control: the settings of the control process.
         forget_after_s: seconds after which a capture ends that no host wants.
+        keep_recordings_s: the same of a recording that no run has read yet.
         notify: prints a sentence for the user.
     """
 
@@ -84,12 +85,14 @@ class Agent:
         settings: AgentSettings,
         control: ControlSettings,
         forget_after_s: float,
+        keep_recordings_s: float,
         notify: Callable[[str], None],
     ) -> None:
         self._folder = folder
         self._work_dir = work_dir
         self._control_settings = control
         self._forget_after_s = forget_after_s
+        self._keep_recordings_s = keep_recordings_s
         self._notify = notify
         self._events: Events = queue.SimpleQueue()
         self._captures: dict[str, HeldCapture] = {}
@@ -105,8 +108,8 @@ class Agent:
     def run(self) -> int:
         """Serve requests until a signal; return the exit code.
 
-        The first signal ends the input of all captures, and returns when their hosts have all rows;
-        a further one returns at once.
+        The first signal ends the input of all captures, and returns when their hosts have all rows,
+        and recordings are complete; a further one returns at once.
 
         Raises:
             GscopeError: the control process cannot be kept running.
@@ -118,6 +121,9 @@ class Agent:
         try:
             self._take_over()
             self._start_control()
+            for capture in self._captures.values():
+                if capture.held.is_recording:
+                    capture.start(is_known=capture.held.is_known)
             while len(self._signals) < 2 and not (self._signals and not self._has_running):
                 self._turn()
             for capture in self._captures.values():
@@ -132,14 +138,17 @@ class Agent:
 
     @property
     def _has_running(self) -> bool:
-        return any(each.is_running for each in self._captures.values())
+        return any(each.is_running and not each.is_recorded for each in self._captures.values())
 
     def _on_signal(self, number: int, _frame: object) -> None:
         self._signals.append(number)
         self._events.put(Event(USER, StopRequest()))
 
     def _take_over(self) -> None:
-        """Hold what an earlier agent left; it goes on when its host asks again."""
+        """Hold what an earlier agent left; it goes on when its host asks again.
+
+        Recordings go on without that, see ``run``.
+        """
         for path in (self._folder / CAPTURES_FOLDER).iterdir():
             try:
                 self._hold(path)
@@ -161,8 +170,11 @@ class Agent:
             self._start_control()
         for capture in tuple(self._captures.values()):
             capture.look()
-            if now_s >= capture.wanted_s + self._forget_after_s:
-                self._on_unwanted(capture)
+            is_recording = capture.held.is_recording
+            limit_s = self._keep_recordings_s if is_recording else self._forget_after_s
+            if now_s >= capture.wanted_s + limit_s:
+                heard = "no run has read it" if is_recording else "its host has not been heard"
+                self._dismiss(capture, f"{heard} for {limit_s:.0f} s")
         self._say_states()
 
     def _on_event(self, event: Event) -> None:
@@ -186,9 +198,10 @@ class Agent:
                 before = capture.state
                 capture.on_event(event.report)
                 if capture.state != before:
+                    done = ", complete" if capture.state.is_complete else ""
                     self._notify(
                         f"capture {capture.name}: {capture.state.state} at port "
-                        f"{capture.state.port}"
+                        f"{capture.state.port}{done}"
                     )
 
     def _on_control(self, event: Event) -> None:
@@ -198,11 +211,11 @@ class Agent:
         match event.report:
             case Listening():
                 self._said = {}
-            case CaptureRequested(capture=name, request=request, is_known=is_known):
-                self._on_request(name, request, is_known=is_known)
+            case CaptureRequested() as requested:
+                self._on_request(requested)
             case CaptureWanted(capture=name):
                 if name in self._captures:
-                    self._captures[name].wanted_s = time.monotonic()
+                    self._captures[name].on_wanted()
             case CaptureDismissed(capture=name):
                 if name in self._captures:
                     self._dismiss(self._captures[name], "dismissed by its host")
@@ -243,7 +256,8 @@ class Agent:
             kinds=CONTROL_EVENTS,
         )
 
-    def _on_request(self, name: str, request: dict[str, object], *, is_known: bool) -> None:
+    def _on_request(self, event: CaptureRequested) -> None:
+        name, request = event.capture, event.request
         if self._signals or not CAPTURE_NAME.fullmatch(name):
             self._reply(name, request_digest(request), _failed("this agent is stopping"))
             return
@@ -256,19 +270,20 @@ class Agent:
             path = self._folder / CAPTURES_FOLDER / name
             try:
                 path.mkdir(mode=0o700, exist_ok=True)
-                write_plain(path / REQUEST_FILE, HeldRequest(request, digest, is_known))
+                held = HeldRequest(request, digest, event.is_known, is_recording=event.is_recording)
+                write_plain(path / REQUEST_FILE, held)
                 capture = self._hold(path)
             except (OSError, UsageError) as error:
                 reason = os_reason(error) if isinstance(error, OSError) else str(error)
                 self._reply(name, digest, _failed(f"cannot create {path}: {reason}"))
                 return
-            self._notify(f"capture {name}: requested for {_queries(request)}")
-        capture.wanted_s = time.monotonic()
-        capture.start(is_known=is_known)
-
-    def _on_unwanted(self, capture: HeldCapture) -> None:
-        seconds = f"{self._forget_after_s:.0f} s"
-        self._dismiss(capture, f"its host has not been heard for {seconds}")
+            what = "to be recorded" if event.is_recording else "requested"
+            self._notify(f"capture {name}: {what} for {_queries(request)}")
+        if event.is_recording:
+            capture.wanted_s = time.monotonic()
+        else:
+            capture.on_wanted()
+        capture.start(is_known=event.is_known)
 
     def _dismiss(self, capture: HeldCapture, why: str) -> None:
         """End a capture, and forget it once its process has ended."""

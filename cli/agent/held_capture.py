@@ -23,6 +23,7 @@ from gscope.cli.supervision.child_process import ChildProcess
 from gscope.errors import UsageError
 from gscope.queries.streams.process_events import (
     REQUESTED_CAPTURE_EVENTS,
+    CaptureComplete,
     CaptureServing,
     ProcessError,
 )
@@ -58,7 +59,7 @@ class HeldCapture:
     Attributes:
         name: its name.
         state: how it stands, for the host that requested it.
-        wanted_s: when that host last said that it needs it.
+        wanted_s: when that host last said that it needs it, or when this object was made.
     """
 
     def __init__(
@@ -94,6 +95,11 @@ class HeldCapture:
         return self._process is not None
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether it is a recording that is complete, and that no run has read."""
+        return self.held.is_recording and self.state.is_complete
+
+    @property
     def pid(self) -> int | None:
         """The number of its process; None without one."""
         return None if self._process is None else self._process.pid
@@ -127,6 +133,8 @@ class HeldCapture:
                 self._since_s = self._monotonic()
                 self.state = CaptureState(SERVING, port)
                 self._store(replace(self.held, port=port))
+            case CaptureComplete():
+                self.state = replace(self.state, is_complete=True)
             case ProcessError(message=message):
                 self._complaint = message
 
@@ -145,7 +153,12 @@ class HeldCapture:
             reason = self._complaint or words or f"its process ended with code {code}"
             self.state = CaptureState(FAILED, 0, reason)
             if code < 0 and was_stable:
-                self.start(is_known=True)
+                self.start(is_known=not self.held.is_recording)
+
+    def on_wanted(self) -> None:
+        """Note that a run reads it: from now on it lasts as long as that run."""
+        self.wanted_s = self._monotonic()
+        self._store(replace(self.held, is_recording=False))
 
     def close_windows(self) -> None:
         """Ask it to end its input, and to serve until everything is acknowledged."""

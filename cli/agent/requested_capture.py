@@ -22,7 +22,11 @@ from gscope.capture.process.confinement.privileges import OF_SUPERVISORS, keep_o
 from gscope.errors import GscopeError, StreamError, UsageError
 from gscope.queries.run_folder.startup import settle
 from gscope.queries.streams.event_codec import EventWriter
-from gscope.queries.streams.process_events import CaptureServing, ProcessError
+from gscope.queries.streams.process_events import (
+    CaptureComplete,
+    CaptureServing,
+    ProcessError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +54,8 @@ def capture(folder: Path, events: EventWriter) -> int:
         HeldRequest,
         read_plain,
     )
-    from gscope.cli.render.progress import run_observer
+    from gscope.cli.render.progress import NullProgress
+    from gscope.cli.render.progress_text import RunPhase
     from gscope.cli.session.session import Report
 
     agent: AgentSettings = read_plain(AgentSettings, folder.parent.parent / AGENT_FILE)
@@ -65,7 +70,15 @@ def capture(folder: Path, events: EventWriter) -> int:
             if after.state == "running" != before.state:
                 events.send(CaptureServing(port))
 
-        observer = run_observer(is_quiet=True)
+        class Progress(NullProgress):
+            """Reports to the agent that the input has ended."""
+
+            def on_phase(self, phase: RunPhase, detail: str = "") -> None:
+                super().on_phase(phase, detail)
+                if phase is RunPhase.SERVING:
+                    events.send(CaptureComplete())
+
+        observer = Progress(is_quiet=True)
         report = Report(is_quiet=True, has_timings=False)
         return replace(session, listener=listener).answer(observer, report, began, on_change)
 

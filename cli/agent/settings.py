@@ -113,6 +113,7 @@ class HeldRequest:
         is_known: whether the host has rows of it already.
         port: the port at which its log was last served; 0 for none.
         has_ended: whether all of it was captured and acknowledged.
+        is_recording: whether it is kept for a run that has not asked for it yet.
     """
 
     request: dict[str, Any]
@@ -120,6 +121,7 @@ class HeldRequest:
     is_known: bool = False
     port: int = 0
     has_ended: bool = False
+    is_recording: bool = False
 
 
 def write_plain(path: Path, value: object) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 FORGET_AFTER_NS = 600_000_000_000
 """How long a capture goes on whose host has gone: time to restart that host."""
 
+KEEP_RECORDINGS_NS = 7 * 86_400_000_000_000
+"""How long a recording is kept that no run reads: a week, so that disks do not fill unnoticed."""
+
 AGENT_FOLDER = "agent"
 
 
@@ -32,12 +35,14 @@ class AllowRequest:
         captures: ``[NAME=]FILE``.
         ports: the ports at which captures serve; () for any free one.
         forget_after_ns: how long a capture goes on whose host has gone.
+        keep_recordings_ns: how long a recording is kept that no run reads.
     """
 
     devices: tuple[str, ...] = ()
     captures: tuple[str, ...] = ()
     ports: tuple[int, ...] | None = None
     forget_after_ns: int | None = None
+    keep_recordings_ns: int | None = None
 
 
 _WITHOUT = (
@@ -105,6 +110,15 @@ with_allowed = option_group(
         help="End a capture, and discard its rows, when its run has not been heard for DURATION."
         " Default: 10min.",
     ),
+    option(
+        "--keep-recordings",
+        "keep_recordings_ns",
+        heading="Other hosts",
+        metavar="DURATION",
+        callback=quantity(parse_positive_duration),
+        help="Discard a recording (`gscope run --record`) that no run has read within DURATION."
+        " Default: 7d.",
+    ),
 )
 
 
@@ -155,7 +169,16 @@ def capture(allowed: AllowRequest, config: Config) -> int:
             control = control_settings(settings, listener)
             control.write(folder)
             forget_ns = allowed.forget_after_ns or FORGET_AFTER_NS
-            agent = Agent(folder, config.work_dir, settings, control, forget_ns / 1e9, _notify)
+            keep_ns = allowed.keep_recordings_ns or KEEP_RECORDINGS_NS
+            agent = Agent(
+                folder,
+                config.work_dir,
+                settings,
+                control,
+                forget_ns / 1e9,
+                keep_ns / 1e9,
+                _notify,
+            )
             names = ", ".join(each.name for each in control.interfaces)
             _notify(f"listening at {listener.address}; interfaces: {names}")
             return agent.run()

@@ -46,6 +46,15 @@ _HOST = option(
     " file. May be repeated. Default: all hosts of the configuration file, if it has no device and"
     " neither -i nor --from is given.",
 )
+_RECORD = option(
+    "--record",
+    "is_recording",
+    heading=HEADING,
+    is_flag=True,
+    help="Let the hosts capture and keep the rows on their disks, and exit once they do; captures of"
+    " files are replayed first. `gscope run --run NAME` with the same queries and hosts answers"
+    " later, `gscope stop --run NAME` discards the rows.",
+)
 _SHARED = (
     option(
         "--tls-ca",
@@ -78,7 +87,7 @@ _SHARED = (
 with_inputs = option_group("remote", InputRequest, _FROM, *_SHARED)
 """``--from`` and what belongs to it; the command gets ``remote``."""
 
-with_hosts = option_group("remote", InputRequest, _FROM, _HOST, *_SHARED)
+with_hosts = option_group("remote", InputRequest, _FROM, _HOST, _RECORD, *_SHARED)
 """The same with ``--host``, for a command that can ask agents to capture."""
 
 
@@ -119,4 +128,9 @@ def requested_relay(
                 "the sensors, or to the agents"
             )
             raise UsageError(message)
-    return host_inputs(remote, config) if has_hosts else relay_settings(remote, config)
+    if has_hosts:
+        return host_inputs(remote, config)
+    if remote.is_recording:
+        message = "--record is about the agents of --host: sensors keep their rows in any case"
+        raise UsageError(message)
+    return relay_settings(remote, config)

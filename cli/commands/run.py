@@ -33,6 +33,7 @@ from gscope.cli.commands.options import (
     quantity,
     switch_off,
 )
+from gscope.cli.commands.recording import recorded, refuse_answers
 from gscope.cli.commands.sensor import requested_sensor
 from gscope.cli.completion import candidates
 from gscope.cli.config.capture_devices import Overrides
@@ -299,6 +300,8 @@ def run(
           --tls-key tls.key --token-file token
       gscope run flows.gsql --from sensor1:9470 --from sensor2:9470 --tls-ca ca.pem \\
           --token-file token
+      gscope run flows.gsql --host a=host1:9480 --tls-ca ca.pem --token-file token --record \\
+          --run friday
 
     Exit codes: 0 success, 1 an interface or process failed, 2 usage or query error, 3 success but
     packets were lost (--strict), 128+n terminated by signal n.
@@ -306,13 +309,14 @@ def run(
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     relay = requested_relay(remote, inputs, overrides, limits, saving, config)
-    return answer(
-        Inputs(began, request, inputs, overrides, limits, relay, remote),
-        output,
-        saving,
-        service,
-        config,
-    )
+    asked = Inputs(began, request, inputs, overrides, limits, relay, remote)
+    if remote.is_recording:
+        refuse_answers(output, service)
+        from gscope.cli.config.shedding import config_of_reader
+
+        session = _session(asked, output, saving, service, config_of_reader(config))
+        return recorded(session, output)
+    return answer(asked, output, saving, service, config)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _PAUSE_NS = 1_000_000_000
 _PATIENCE_NS = 3_000_000_000
 """Nanoseconds after which the user is notified that the run has not ended yet."""
 
-_END = {"stale": "been killed", "failed": "failed", "ended": "ended"}
+_END = {"stale": "been killed", "failed": "failed", "ended": "ended", "recorded": "been recorded"}
 
 
 @click.command(short_help="Stop a run.")
@@ -52,7 +52,8 @@ def stop(
     """Stop a run as Ctrl-C does: close all windows and emit the remaining answers.
 
     Returns when the run has ended, and prints its loss summary. If NAME is a run that was killed,
-    removes it with its unanswered data; `gscope run --run NAME` resumes it instead.
+    or recorded, removes it with its unanswered data, also on the hosts that capture for it;
+    `gscope run --run NAME` resumes it instead.
 
     Exit codes: 0 stopped, 1 there is no such run, it failed, or --timeout expired, 2 usage error.
     """
@@ -156,6 +157,7 @@ def _remove(run: RunRecord) -> None:
     """
     from gscope.cli.rundir import lock as run_lock
     from gscope.cli.rundir.run_dir import remove_run
+    from gscope.cli.session.recording import release_hosts
 
     try:
         lock = run_lock.take(run.path)
@@ -165,6 +167,10 @@ def _remove(run: RunRecord) -> None:
     if lock is None:
         message = f"{run.name} has just been started again; repeat `gscope stop` to stop it"
         raise GscopeError(message)
+    for host in release_hosts(run.path):
+        click.echo(
+            f"gscope: the agent of host {host} does not answer, and keeps its rows", err=True
+        )
     remove_run(run.path)
     os.close(lock)
     click.echo(f"{run.name} had {_END[run.standing]}; removed its folder")

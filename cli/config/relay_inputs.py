@@ -41,6 +41,7 @@ class InputRequest:
             the run.
         absent_after_ns: an input that is silent for longer is left out; None to wait for it.
         hosts: ``NAME=HOST:PORT``, or the name of a host of the configuration file.
+        is_recording: whether the hosts only record, for a run that reads them later.
     """
 
     inputs: tuple[str, ...] = ()
@@ -48,6 +49,7 @@ class InputRequest:
     consumer: str | None = None
     absent_after_ns: int | None = None
     hosts: tuple[str, ...] = ()
+    is_recording: bool = False
 
     def ensure_unused(self) -> None:
         """Refuse options that mean something only with an input.
@@ -59,6 +61,7 @@ class InputRequest:
             ("--tls-ca", self.certificates),
             ("--as", self.consumer),
             ("--absent-after", self.absent_after_ns),
+            ("--record", self.is_recording or None),
         ):
             if value is not None:
                 message = f"{option} is about the inputs of --from and --host, and there is none"

@@ -24,7 +24,7 @@ SCHEMA = 1
 FOLDER_PREFIX = "run-"
 MAX_RESTARTS_KEPT = 100
 
-RunState = Literal["starting", "running", "stopping", "ended", "failed"]
+RunState = Literal["starting", "running", "stopping", "ended", "failed", "recorded"]
 RecordedState = Literal["starting", "running", "restarting", "ended", "failed"]
 
 
@@ -99,11 +99,12 @@ class RunRecord:
     @property
     def standing(self) -> str:
         """The state in one word; ``stale`` if the run was killed before it could record its end."""
-        return self.state if self.is_alive or self.state in ("ended", "failed") else "stale"
+        is_over = self.state in ("ended", "failed", "recorded")
+        return self.state if self.is_alive or is_over else "stale"
 
     @property
     def is_resumable(self) -> bool:
-        """Whether the run has ended but its folder holds unanswered packets."""
+        """Whether the run has ended but its folder, or a recording, holds unanswered packets."""
         return self.is_live and not self.is_alive
 
     @property

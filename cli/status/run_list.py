@@ -32,9 +32,11 @@ def run_list(documents: Sequence[Document]) -> Iterator[RenderableType]:
     )
     yield Text()
     yield Text("`gscope status NAME` shows one run; times are UTC.")
-    if any(document["run"]["standing"] in ("stale", "failed") for document in documents):
+    if any(
+        document["run"]["standing"] in ("stale", "failed", "recorded") for document in documents
+    ):
         yield Text("A run that is stale was killed. `gscope run --run NAME` with the same queries")
-        yield Text("resumes a stale or failed live run, `gscope stop NAME` removes it.")
+        yield Text("resumes a stale, failed or recorded run, `gscope stop NAME` removes it.")
 
 
 def _row(document: Document) -> tuple[str | Text, ...]:

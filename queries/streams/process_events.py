@@ -313,17 +313,19 @@ class CaptureRequested(ProcessEvent):
         capture: its name.
         request: the request, see ``CaptureRequest``.
         is_known: whether the host has rows of it already.
+        is_recording: whether it is to be kept for a run that reads it later.
     """
 
     kind = "requested"
     capture: str
     request: dict[str, Any]
     is_known: bool = False
+    is_recording: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureWanted(ProcessEvent):
-    """The host that requested a capture still wants it; sent at most once a second.
+    """A run of another host reads a capture; sent at most once a second.
 
     Attributes:
         capture: its name.
@@ -355,6 +357,13 @@ class CaptureServing(ProcessEvent):
 
     kind = "serving"
     port: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureComplete(ProcessEvent):
+    """The input of a capture that another host requested has ended; its log has all rows."""
+
+    kind = "complete"
 
 
 CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (
@@ -390,5 +399,9 @@ CONTROL_EVENTS: tuple[type[ProcessEvent], ...] = (
 )
 """What the control process of an agent reports to it."""
 
-REQUESTED_CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (CaptureServing, ProcessError)
+REQUESTED_CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (
+    CaptureServing,
+    CaptureComplete,
+    ProcessError,
+)
 """What a capture that another host requested reports to the agent."""

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gscope.capture.log.agent.messages import (
     CAPTURE_NAME,
@@ -81,8 +81,12 @@ class CaptureBoard:
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry] = {}
 
-    def begin(self, name: object, request: object, *, is_known: bool) -> CaptureState:
+    def begin(
+        self, name: object, request: object, *, is_known: bool, is_recording: bool = False
+    ) -> CaptureState:
         """Return how a capture stands, after passing on the request if it is new.
+
+        A request to record does not count as reading: the agent keeps the rows until a run asks.
 
         Raises:
             StreamError: the request is invalid, or there are too many captures.
@@ -92,13 +96,19 @@ class CaptureBoard:
         with self._lock:
             entry = self._entries.get(capture)
             if entry is None:
-                entry = self._added(capture, request, digest, is_known=is_known)
+                asked = _checked(request)
+                event = CaptureRequested(capture, asked, is_known, is_recording)
+                entry = self._added(event, digest)
             elif entry.digest != digest:
                 message = f"the capture {capture!r} was requested with other queries or settings"
                 raise StreamError(message)
             elif entry.state.state == FAILED and self._monotonic() >= entry.failed_s + RETRY_S:
-                return self._retried(capture, entry, request, is_known=is_known)
-            self._want(capture, entry)
+                asked = _checked(request)
+                return self._retried(
+                    entry, CaptureRequested(capture, asked, is_known, is_recording)
+                )
+            if not is_recording:
+                self._want(capture, entry)
             return entry.state
 
     def want(self, name: object) -> None:
@@ -127,26 +137,22 @@ class CaptureBoard:
                 entry.state = state
                 entry.failed_s = self._monotonic()
 
-    def _added(self, capture: str, request: object, digest: str, *, is_known: bool) -> _Entry:
+    def _added(self, event: CaptureRequested, digest: str) -> _Entry:
         """Check a request that is new, and pass it on."""
-        checked = CaptureRequest.from_object(request)
+        checked = CaptureRequest.from_object(event.request)
         ensure_names(checked.own_interfaces, self._allowed)
         running = sum(each.state.state != ENDED for each in self._entries.values())
         if running >= MAX_CAPTURES or len(self._entries) >= MAX_REMEMBERED:
             message = f"this agent runs {running} captures already, and takes no further one"
             raise StreamError(message)
-        assert isinstance(request, dict)
-        entry = self._entries[capture] = _Entry(digest, CaptureState(STARTING))
-        self._send(CaptureRequested(capture, request, is_known))
+        entry = self._entries[event.capture] = _Entry(digest, CaptureState(STARTING))
+        self._send(event)
         return entry
 
-    def _retried(
-        self, capture: str, entry: _Entry, request: object, *, is_known: bool
-    ) -> CaptureState:
+    def _retried(self, entry: _Entry, event: CaptureRequested) -> CaptureState:
         """Ask the agent to start a capture again that has failed; return why it had."""
-        assert isinstance(request, dict)
         failed, entry.failed_s = entry.state, self._monotonic()
-        self._send(CaptureRequested(capture, request, is_known))
+        self._send(event)
         return failed
 
     def _want(self, capture: str, entry: _Entry) -> None:
@@ -154,6 +160,13 @@ class CaptureBoard:
         if now_s >= entry.wanted_s + WANTED_S:
             entry.wanted_s = now_s
             self._send(CaptureWanted(capture))
+
+
+def _checked(request: object) -> dict[str, Any]:
+    if not isinstance(request, dict):
+        message = "invalid request: expected an object of JSON"
+        raise StreamError(message)
+    return request
 
 
 def _name(name: object) -> str:

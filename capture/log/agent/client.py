@@ -45,19 +45,27 @@ class AgentClient(RemoteConnection):
         found: Offer = decoded(Offer, self.act("offer", {}), str(self.address))
         return found
 
-    def begin(self, capture: str, request: object, *, is_known: bool) -> CaptureState:
+    def begin(
+        self, capture: str, request: object, *, is_known: bool, is_recording: bool = False
+    ) -> CaptureState:
         """Ask for a capture, again and again until it serves; return how it stands.
 
         Args:
             capture: its name.
             request: see ``CaptureRequest``, as an object of JSON.
             is_known: whether rows of it have been received before.
+            is_recording: whether it is to be kept for a run that reads it later.
 
         Raises:
             StreamError: the agent refused, or is of another version.
             DisconnectedError: it does not answer.
         """
-        fields = {"capture": capture, "request": request, "is_known": is_known}
+        fields = {
+            "capture": capture,
+            "request": request,
+            "is_known": is_known,
+            "is_recording": is_recording,
+        }
         found: CaptureState = decoded(CaptureState, self.act("begin", fields), str(self.address))
         return found
 

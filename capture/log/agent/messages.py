@@ -19,7 +19,7 @@ from gscope.queries.streams.event_codec import from_plain, to_plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-AGENT_PROTOCOL = 1
+AGENT_PROTOCOL = 2
 """The version of these messages; to be changed with any of them."""
 
 LIVE, REPLAYED = "live", "replayed"
@@ -182,11 +182,13 @@ class CaptureState:
         state: one of ``STARTING``, ``SERVING``, ``ENDED`` and ``FAILED``.
         port: the port of the agent's host at which its log is served; 0 unless it is.
         reason: why it failed, a sentence.
+        is_complete: whether its input has ended, and its log has all rows.
     """
 
     state: str
     port: int = 0
     reason: str = ""
+    is_complete: bool = False
 
 
 def decoded(kind: type[Any], body: bytes, server: str) -> Any:

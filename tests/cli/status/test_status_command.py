@@ -108,7 +108,7 @@ def test_several_runs_are_listed_with_what_is_wrong(work: Path, status: Any) -> 
         ]
     )
     assert "`gscope status NAME` shows one run" in out
-    assert "resumes a stale or failed live run" in out
+    assert "resumes a stale, failed or recorded run" in out
 
 
 def test_the_list_fits_in_80_columns_and_keeps_states_and_figures(work: Path) -> None:

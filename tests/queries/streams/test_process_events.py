@@ -20,6 +20,7 @@ from gscope.queries.streams.process_events import (
     JOB_EVENTS,
     REQUESTED_CAPTURE_EVENTS,
     BoundsPromised,
+    CaptureComplete,
     CaptureDismissed,
     CaptureFinished,
     CaptureProgress,
@@ -100,6 +101,7 @@ SAMPLES: tuple[ProcessEvent, ...] = (
     CaptureWanted("flows-1"),
     CaptureDismissed("flows-1"),
     CaptureServing(9481),
+    CaptureComplete(),
 )
 TABLES = (CAPTURE_EVENTS, JOB_EVENTS, CONTROL_EVENTS, REQUESTED_CAPTURE_EVENTS)
 

@@ -65,6 +65,16 @@ def test_that_it_is_wanted_is_reported_once_a_second() -> None:
     assert held.sent[1:] == [CaptureWanted("q-1")] * 2
 
 
+def test_a_request_to_record_does_not_count_as_reading() -> None:
+    held = Held()
+    for _ in range(2):
+        held.board.begin("q-1", request(), is_known=False, is_recording=True)
+        held.clock.now_s += WANTED_S
+    assert held.sent == [CaptureRequested("q-1", request(), False, True)]
+    held.begin()
+    assert held.sent[1:] == [CaptureWanted("q-1")]
+
+
 def test_a_failed_capture_is_requested_again_after_a_while() -> None:
     held = Held()
     held.begin()
