@@ -6,7 +6,8 @@ reads a clock or a ring.
 ::
 
     overloaded    the kernel drops packets, or a ring is more than half full, and after 50 ms it
-                  has not begun to empty: the rate is halved, again every 100 ms until it empties
+                  has not begun to empty: the rate is halved, again every 100 ms until it empties,
+                  every 50 ms while packets are dropped
     job lags      the stream log is more than half full: the rate is halved, once an epoch, because
                   it takes an epoch until the log shows an effect
     calm          neither, for three epochs, and time to spare: the rate rises by a quarter as each
@@ -43,6 +44,9 @@ FALL = 0.5
 RISE = 1.25
 FALL_INTERVAL_NS = 100_000_000
 """Time between two falls."""
+
+DROPS_FALL_INTERVAL_NS = CHECK_INTERVAL_NS
+"""Time between two falls while the kernel drops packets, each of which spoils an epoch's rows."""
 
 SLOW_INTERVAL_NS = 500_000_000
 """Least time between two rises, between a fall and a rise, and between two falls due to the log.
@@ -165,7 +169,9 @@ def _overload(state: RateState, signals: LoadSignals) -> LoadReason:
 
 def _is_ring_due(state: RateState, signals: LoadSignals, now_ns: int) -> bool:
     """Return whether the rate falls now, for a ring that is too full or has overflowed."""
-    if not signals.is_measured or not _has_passed(FALL_INTERVAL_NS, state.fell_ns, now_ns):
+    is_dropping = signals.dropped_packets > state.signals.dropped_packets
+    interval_ns = DROPS_FALL_INTERVAL_NS if is_dropping else FALL_INTERVAL_NS
+    if not signals.is_measured or not _has_passed(interval_ns, state.fell_ns, now_ns):
         return False
     if state.checked is None:
         return False

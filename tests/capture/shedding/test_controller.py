@@ -47,6 +47,14 @@ def test_it_is_halved_again_only_after_100_ms() -> None:
     assert follow(FALLEN, (FULL, 100, 1)).rate == 0.25
 
 
+def test_it_is_halved_again_after_50_ms_while_packets_are_dropped() -> None:
+    turns = [(replace(FULL, dropped_packets=n), 20 * n, 1) for n in range(1, 6)]
+    # Reports come every 20 ms, so the first that is due comes after 60.
+    rates = [follow(FALLEN, *turns[:n]).rate for n in range(1, 6)]
+    assert rates == [0.5, 0.5, 0.25, 0.25, 0.25]
+    assert follow(FALLEN, *turns, (replace(FULL, dropped_packets=9), 120, 1)).rate == 0.125
+
+
 def test_a_ring_that_empties_is_given_time() -> None:
     emptier = replace(FULL, occupancy=0.7)
     assert follow(FALLEN, (emptier, 100, 1)).rate == 0.5
