@@ -9,7 +9,7 @@ to the durable commit record, as in the job; ``flow_pairs`` also reads what the 
 
 - ``whole``: rows are not divided, so that one task has the epoch
 - ``hashed``: 64 partitions, in segments that do not state where they are
-- ``labelled``: 64 partitions, each with row groups of its own
+- ``labelled``: 64 partitions, in segments whose rows are divided as the log divides them
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from benchmarks.hfta_steps import HEAP_BYTES, cpu_seconds, run_steps
 from benchmarks.library_set import LIBRARY
-from benchmarks.segments import PLAIN
+from gscope.capture.log.divided_rows import FIRST_DIVIDED_ROWS, Ranges
+from gscope.capture.log.segments import SegmentFolder
 from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.spark.jvm.class_data_archive import with_archive
 from gscope.engine.spark.jvm.gateway import launch_jvm
@@ -44,14 +44,12 @@ from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.partitioning.value_columns import partitions_of_rows
 from gscope.queries.streams.messages import (
     Batch,
     Extent,
     Heartbeat,
     Message,
     Punctuation,
-    RowGroup,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +61,8 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta, Program
 
 SEGMENT_ROWS = 1_000_000
+ADDED_ROWS = 1 << 14
+"""Rows that are added to a growing segment at a time."""
 PARTITIONS = 64
 FIRST_EPOCH = 2_833_333
 
@@ -149,36 +149,20 @@ def _written(
 def _stored(
     lfta: Lfta, stream: str, table: pa.Table, sequence: int, log: Path, *, is_labelled: bool
 ) -> Batch:
-    path = f"{stream}-{sequence}.parquet"
-    groups: tuple[RowGroup, ...] = ()
-    if is_labelled and lfta.partitioning is not None:
-        groups = _write_divided(lfta, table, log / path)
-    else:
-        pq.write_table(table, log / path, **PLAIN)
+    folder = SegmentFolder(log)
+    ranges = Ranges.of(lfta.partitioning) if is_labelled else None
+    segment = folder.begin(f"{sequence:08d}", table.schema, ranges, FIRST_DIVIDED_ROWS)
+    for batch in table.to_batches(ADDED_ROWS):
+        folder.add(segment, batch)
+    written = folder.finish(segment)
     extents = tuple(
         Extent(c.name, int(values.min()), int(values.max()))
         for c in lfta.stream_schema.temporal
         if (values := table[c.name].to_numpy()).size
     )
-    size = (log / path).stat().st_size
-    place = f"{log.name}/{path}"
-    return Batch(stream, sequence, place, table.num_rows, size, extents, groups)
-
-
-def _write_divided(lfta: Lfta, table: pa.Table, path: Path) -> tuple[RowGroup, ...]:
-    assert lfta.partitioning is not None
-    found = partitions_of_rows(table, lfta.partitioning.members, PARTITIONS)
-    order = np.argsort(found, kind="stable")
-    ends = np.searchsorted(found[order], np.arange(PARTITIONS + 1)).tolist()
-    table = table.take(pa.array(order))
-    groups = []
-    with pq.ParquetWriter(path, table.schema, **PLAIN) as writer:
-        for number in range(PARTITIONS):
-            rows = table.slice(ends[number], ends[number + 1] - ends[number])
-            if rows.num_rows:
-                writer.write_table(rows)
-                groups.append(RowGroup(number, number + 1, rows.num_rows, rows.nbytes))
-    return tuple(groups)
+    place = f"{log.name}/{written.path}"
+    rows, size = table.num_rows, written.size_bytes
+    return Batch(stream, sequence, place, rows, size, extents, written.row_groups)
 
 
 def segment(lfta: Lfta, rows: int, all_rows: int, epoch: int, seed: int) -> pa.Table:
@@ -186,7 +170,8 @@ def segment(lfta: Lfta, rows: int, all_rows: int, epoch: int, seed: int) -> pa.T
     random = np.random.default_rng(seed)
     flows = random.integers(0, max(1, all_rows // 3), rows)
     columns = {c.name: _values(c, flows, epoch, random) for c in lfta.stream_schema.columns}
-    return pa.table(columns)
+    fields = [pa.field(name, values.type, nullable=False) for name, values in columns.items()]
+    return pa.table(list(columns.values()), pa.schema(fields))
 
 
 def _values(

@@ -38,6 +38,11 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
     if missing:
         message = f"the program reads interfaces without input: {', '.join(missing)}"
         raise UsageError(message)
+    if settings.is_live and any(lfta.partitioning is not None for lfta in program.lftas):
+        from gscope.capture.kernels.row_partitions import load_kernels
+
+        # Packets would be lost if the first large segment had to wait for them.
+        load_kernels()
     latent = {interface.name for interface in settings.interfaces if interface.is_latent}
     specs = [
         StreamSpec.from_lfta(lfta, interface, is_latent=interface in latent)

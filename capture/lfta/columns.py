@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program_partitioning import PARTITION_COLUMN
 from gscope.queries.streams.messages import Extent
 
 if TYPE_CHECKING:
@@ -83,13 +82,10 @@ class OutputLayout:
     Attributes:
         columns: the columns.
         interface: what fills the interface column; None without one.
-        has_partitions: whether each row has the number of its partition beside it, which the log
-            needs and does not store.
     """
 
     columns: tuple[ColumnLayout, ...]
     interface: str | None = None
-    has_partitions: bool = False
 
     @property
     def arrow_schema(self) -> Any:
@@ -97,8 +93,6 @@ class OutputLayout:
         fields = [pa.field(c.name, c.storage.arrow_type, c.is_nullable) for c in self.columns]
         if self.interface is not None:
             fields.append(pa.field(INTERFACE_COLUMN, _INTERFACE_TYPE, nullable=False))
-        if self.has_partitions:
-            fields.append(pa.field(PARTITION_COLUMN, pa.int16(), nullable=False))
         return pa.schema(fields)
 
 
@@ -113,9 +107,8 @@ class OutputBuffer:
             more than rows.
         validity: one byte a row for nullable columns, None for others.
         heaps: bytes of STRING columns, None for others.
-        partitions: the partition of each row; None if rows are not divided.
         addresses: addresses of values, validity (or 0) and heap (or 0) of each column in turn, as
-            in an LFTA's state, and at last that of the partitions.
+            in an LFTA's state.
     """
 
     def __init__(self, layout: OutputLayout, rows: int, heap_bytes: int) -> None:
@@ -127,7 +120,6 @@ class OutputBuffer:
         self.validity = [
             np.empty(rows, np.uint8) if c.is_nullable else None for c in layout.columns
         ]
-        self.partitions = np.empty(rows, np.int16) if layout.has_partitions else None
         self.heap_bytes = 0
         self.heaps: list[NDArray[np.uint8] | None] = [None] * len(layout.columns)
         self._whole: Any = None
@@ -160,16 +152,12 @@ class OutputBuffer:
             names = pa.array([self.layout.interface.encode()], pa.binary())
             zeros = pa.array(np.zeros(rows, np.int32))
             arrays.append(pa.DictionaryArray.from_arrays(zeros, names))
-        if self.partitions is not None:
-            arrays.append(pa.array(self.partitions[first : first + rows]))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _note_addresses(self) -> None:
         """Store addresses, which numpy takes microseconds to compute."""
         columns = zip(self.values, self.validity, self.heaps, strict=True)
         areas: list[NDArray[Any] | None] = [area for column in columns for area in column]
-        if self.partitions is not None:
-            areas.append(self.partitions)
         self.addresses = np.array(
             [0 if area is None else area.ctypes.data for area in areas], np.int64
         )

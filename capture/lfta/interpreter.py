@@ -26,12 +26,11 @@ from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.int64 import MAX_TIME_NS
-from gscope.queries.plan.partitioning.partition_hash import partition_of_values
 from gscope.queries.plan.program_sampling import SamplingMethod
 from gscope.queries.plan.sampling.keyed_hash import LANE_PACKETS, HashKey, hash_packet, hash_terms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from gscope.capture.packet.dissector.dissect import Fields
     from gscope.capture.sources.block import Block
@@ -313,22 +312,7 @@ def _filled(lfta: _InterpretedLfta, interface: str) -> OutputBuffer:
             target.view(_DTYPES[column.storage])[: len(rows)] = [
                 0 if value is None else value for value in values
             ]
-    if buffer.partitions is not None:
-        names = [column.name for column in layout.columns]
-        for n, row in enumerate(rows):
-            buffer.partitions[n] = _partition(lfta.plan, dict(zip(names, row, strict=True)))
     return buffer
-
-
-def _partition(lfta: Lfta, row: Mapping[str, Value]) -> int:
-    """Return the partition of a row, given its values by name."""
-    divided = lfta.partitioning
-    assert divided is not None
-    members = [
-        [(evaluate(value, lambda leaf: row[leaf.name]), value.type) for value in member.values]
-        for member in divided.members
-    ]
-    return partition_of_values(members, divided.partitions)
 
 
 def _integer(value: Value) -> int:

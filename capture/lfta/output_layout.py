@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta
 
 
-def emits_partitions(lfta: Lfta) -> bool:
-    """Return whether each row has its partition beside it.
-
-    Rows of a selection are answers in the order of their packets: segments do not reorder them.
-    """
-    return lfta.is_aggregation and lfta.partitioning is not None
-
-
 def output_layout(lfta: Lfta, interface: str | None = None) -> OutputLayout:
     """Return the layout of ``lfta``'s output; ``interface`` fills its interface column, if any."""
     plain = {named.name: named.expression for named in (*lfta.keys, *lfta.columns)}
@@ -36,11 +28,7 @@ def output_layout(lfta: Lfta, interface: str | None = None) -> OutputLayout:
         )
         for column in lfta.schema.columns
     )
-    return OutputLayout(
-        columns,
-        interface if lfta.has_interface_column else None,
-        has_partitions=emits_partitions(lfta),
-    )
+    return OutputLayout(columns, interface if lfta.has_interface_column else None)
 
 
 def _storage(type_: GsqlType, expression: Expression | None) -> Storage:

@@ -147,11 +147,8 @@ class LftaState(_Word):
 
 
 def state_words(columns: int) -> int:
-    """Return length of the array of an LFTA with ``columns`` output columns.
-
-    Behind them is a word for the address of the partitions of rows.
-    """
-    return LftaState.COLUMNS + columns * COLUMN_WORDS + 1
+    """Return length of the array of an LFTA with ``columns`` output columns."""
+    return LftaState.COLUMNS + columns * COLUMN_WORDS
 
 
 WORD_NAMES = "\n".join(

@@ -1,8 +1,8 @@
 """Rows ordered by ranges of partitions, so that a reader of some partitions skips most others.
 
-Rows come from LFTAs with the partition of each in a column that segments do not store. A segment
-has a few row groups for each range of partitions, not one for each partition: reading a row group
-costs about as much as reading a thousand rows.
+The partition of a row is computed only where there are so many that some are divided. A segment has
+a few row groups for each range of partitions, not one for each partition: reading a row group costs
+about as much as reading a thousand rows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.capture.log.reordering import reordered
-from gscope.queries.plan.partitioning.value_columns import partitions_of_rows
-from gscope.queries.plan.program_partitioning import PARTITION_COLUMN
+from gscope.queries.plan.partitioning.value_columns import value_column
 from gscope.queries.streams.messages import RowGroup
 from gscope.queries.streams.portions import row_groups
 
@@ -24,12 +23,15 @@ if TYPE_CHECKING:
 
     from gscope.queries.plan.program_partitioning import StreamPartitioning
 
-UNDIVIDED_ROWS = 1 << 16
+UNDIVIDED_ROWS = 1 << 18
 """Rows of a segment that stay in the order of their arrival; those beyond are divided.
 
-So a small segment costs what it would without partitions, and a reader of one partition of it
-computes the partitions of at most this number of rows in vain.
+So segments of usual size cost what they would without partitions. A reader of some partitions
+computes those of at most this number of rows in vain.
 """
+
+FIRST_DIVIDED_ROWS = 1 << 14
+"""The same for a segment that follows one with divided rows in its stream."""
 
 MOST_RANGES = 8
 """Ranges of partitions in a segment."""
@@ -62,18 +64,12 @@ def row_group_tables(
         batches: the rows, at least one batch, all of one schema.
         partitioning: what divides the rows; None to keep their order.
     """
-    rows = sum(batch.num_rows for batch in batches)
-    if partitioning is None or rows <= UNDIVIDED_ROWS:
-        table = pa.Table.from_batches([without_partitions(batch) for batch in batches])
+    table = pa.Table.from_batches(batches)
+    if partitioning is None or table.num_rows <= UNDIVIDED_ROWS:
         yield from map(RowGroupTable, row_groups(table))
         return
-    table = pa.Table.from_batches(batches).combine_chunks()
-    if not has_partitions(table):
-        found = partitions_of_rows(table, partitioning.members, partitioning.partitions)
-        column = pa.field(PARTITION_COLUMN, pa.int16(), nullable=False)
-        table = table.append_column(column, pa.array(found.astype(np.int16)))
-    (batch,) = table.to_batches()
-    ranges = Ranges(partitioning.partitions)
+    ranges = Ranges(partitioning)
+    (batch,) = table.combine_chunks().to_batches()
     for number, divided in ranges.divided(batch):
         for group in row_groups(pa.Table.from_batches([divided])):
             yield RowGroupTable(group, ranges.bounds(number))
@@ -83,16 +79,18 @@ class Ranges:
     """The ranges into which the partitions of a stream are divided.
 
     Args:
-        partitions: the number of partitions.
+        partitioning: what divides its rows.
 
     Attributes:
         count: the number of ranges.
         partitions: the number of partitions.
     """
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitioning: StreamPartitioning) -> None:
+        partitions = partitioning.partitions
         self.partitions = partitions
         self.count = min(MOST_RANGES, partitions)
+        self._members = partitioning.members
         numbers = np.arange(partitions)
         self._of_partition = (numbers * self.count // partitions).astype(np.uint8)
         self._begins = [int(n) for n in np.searchsorted(self._of_partition, range(self.count + 1))]
@@ -100,36 +98,28 @@ class Ranges:
     @classmethod
     def of(cls, partitioning: StreamPartitioning | None) -> Ranges | None:
         """Return the ranges of a stream; None if its rows are not divided."""
-        return None if partitioning is None else cls(partitioning.partitions)
+        return None if partitioning is None else cls(partitioning)
 
     def bounds(self, number: int) -> tuple[int, int]:
         """Return the first partition of a range, and the one after its last."""
         return self._begins[number], self._begins[number + 1]
 
     def divided(self, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the rows of each range that has some, without the column of their partitions.
+        """Yield the rows of each range that has some.
 
         Rows of a range keep their order. The rows are copied.
         """
-        partitions = batch[PARTITION_COLUMN].to_numpy()
-        ranges = self._of_partition[partitions]
-        order = np.argsort(ranges, kind="stable")
-        whole = reordered(without_partitions(batch), order)
-        end = 0
-        for number, rows in enumerate(np.bincount(ranges, minlength=self.count).tolist()):
-            begin, end = end, end + rows
-            if rows:
-                yield number, whole.slice(begin, rows)
+        # Loads the compiler, which processes without large segments do not need.
+        from gscope.capture.kernels.row_partitions import order_by_range
 
-
-def has_partitions(batch: pa.RecordBatch | pa.Table) -> bool:
-    """Return whether the rows have their partitions beside them, in the last column."""
-    return bool(batch.schema.names) and batch.schema.names[-1] == PARTITION_COLUMN
-
-
-def without_partitions(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows as segments store them."""
-    if not has_partitions(batch):
-        return batch
-    last = len(batch.schema) - 1
-    return pa.RecordBatch.from_arrays(batch.columns[:last], schema=batch.schema.remove(last))
+        table = pa.Table.from_batches([batch])
+        members = [
+            [value_column(value, table) for value in member.values] for member in self._members
+        ]
+        order, ends = order_by_range(members, self._of_partition, self.count)
+        whole = reordered(batch, order)
+        begin = 0
+        for number, end in enumerate(ends.tolist()):
+            if begin < end:
+                yield number, whole.slice(begin, end - begin)
+            begin = end

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.log.divided_rows import (
-    UNDIVIDED_ROWS,
-    has_partitions,
-    without_partitions,
-)
 from gscope.capture.log.plain_segment import PlainSegment, is_number
 from gscope.queries.streams.messages import RowGroup
 
@@ -26,13 +21,14 @@ GROUP_ROWS = 1 << 14
 class GrowingSegment:
     """A segment that grows.
 
-    The first ``UNDIVIDED_ROWS`` are written immediately. Rows after them are divided; those of a
-    range of partitions are written when there are enough for a row group.
+    Its first rows are written immediately. Those after them are divided; those of a range of
+    partitions are written when there are enough for a row group.
 
     Args:
         path: the file, which must not exist yet.
         schema: the schema of all batches, which are plain (``is_plain``).
         ranges: the ranges of partitions; None if rows have none.
+        undivided_rows: the number of rows before the first that is divided.
 
     Attributes:
         path: the file.
@@ -41,11 +37,14 @@ class GrowingSegment:
             finished.
     """
 
-    def __init__(self, path: Path, schema: pa.Schema, ranges: Ranges | None) -> None:
+    def __init__(
+        self, path: Path, schema: pa.Schema, ranges: Ranges | None, undivided_rows: int
+    ) -> None:
         self.path = path
         self.rows = 0
         self._segment = PlainSegment(path, schema)
         self._ranges = ranges
+        self._undivided_rows = undivided_rows
         self._groups: list[RowGroup] = []
         self._held: dict[int, list[pa.RecordBatch]] = {}
         self._held_rows = 0
@@ -71,11 +70,10 @@ class GrowingSegment:
             OSError: the segment cannot be written, or there is no space; it is unusable.
         """
         ranges = self._ranges
-        is_first = self.rows < UNDIVIDED_ROWS
+        is_first = self.rows < self._undivided_rows
         self.rows += batch.num_rows
-        if ranges is None or is_first or not has_partitions(batch):
-            everything = (0, 0 if ranges is None else ranges.partitions)
-            self._write(everything, [without_partitions(batch)])
+        if ranges is None or is_first:
+            self._write((0, 0 if ranges is None else ranges.partitions), [batch])
             return
         self._held_rows += batch.num_rows
         for number, rows in ranges.divided(batch):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.log.batches import Part, TupleRows, WrittenRows, combined
 from gscope.capture.log.counters import packets_in
-from gscope.capture.log.divided_rows import Ranges, without_partitions
+from gscope.capture.log.divided_rows import FIRST_DIVIDED_ROWS, UNDIVIDED_ROWS, Ranges
 from gscope.capture.log.os_errors import is_full
 from gscope.capture.log.plain_segment import is_plain
 from gscope.capture.log.retained_stream import UNNUMBERED
@@ -59,6 +59,7 @@ class Sealer:
         self._lock = lock
         self._growing: dict[tuple[str, tuple[Extent, ...]], GrowingSegment] = {}
         self._broken: set[GrowingSegment] = set()
+        self._large: set[str] = set()
 
     def write_now(self, stream: str, rows: TupleRows) -> WrittenRows | None:
         """Write rows to a growing segment; return None if they must wait in memory.
@@ -71,11 +72,9 @@ class Sealer:
             if segment is None:
                 if rows.rows < WRITTEN_AT_ONCE_ROWS:
                     return None
-                stored = without_partitions(rows.batch)
-                if not is_plain(stored):
+                if not is_plain(rows.batch):
                     return None
-                ranges = Ranges.of(self._specs[stream].partitioning)
-                segment = self._segments.begin(self._label(stream), stored.schema, ranges)
+                segment = self._begin(stream, rows.batch.schema)
                 self._growing[stream, rows.extents] = segment
             before = segment.size_bytes
             self._segments.add(segment, rows.batch)
@@ -92,6 +91,11 @@ class Sealer:
         packets = packets_in(rows.batch, self._specs[stream]) if self._budget.is_lossy else None
         size = segment.size_bytes - before
         return WrittenRows(segment, rows.rows, size, rows.extents, packets)
+
+    def _begin(self, stream: str, schema: pa.Schema) -> GrowingSegment:
+        ranges = Ranges.of(self._specs[stream].partitioning)
+        undivided = FIRST_DIVIDED_ROWS if stream in self._large else UNDIVIDED_ROWS
+        return self._segments.begin(self._label(stream), schema, ranges, undivided)
 
     def seal(self, stream: str, cuts: Iterable[list[Part]]) -> list[Message]:
         """Make segments or a gap of each cut; the messages are not yet published."""
@@ -178,7 +182,12 @@ class Sealer:
             return self._gap(stream, parts)
         with self._lock:
             self._ledger.on_sealed(written.size_bytes)
-        return _batch(stream, sum(part.rows for part in parts), combined(parts), written)
+        rows = sum(part.rows for part in parts)
+        if rows > UNDIVIDED_ROWS:
+            self._large.add(stream)
+        elif rows > FIRST_DIVIDED_ROWS:
+            self._large.discard(stream)
+        return _batch(stream, rows, combined(parts), written)
 
     def _gap(self, stream: str, parts: Sequence[Part]) -> Shed:
         """Return the gap for rows that are shed before they become a batch."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gscope.capture.log.divided_rows import RowGroupTable, row_group_tables
+from gscope.capture.log.divided_rows import UNDIVIDED_ROWS, RowGroupTable, row_group_tables
 from gscope.capture.log.growing_segment import GrowingSegment
 from gscope.capture.log.os_errors import plain_errors
 from gscope.errors import StreamError
@@ -189,20 +189,27 @@ class SegmentFolder:
             path.unlink(missing_ok=True)
             raise
 
-    def begin(self, label: str, schema: pa.Schema, ranges: Ranges | None) -> GrowingSegment:
+    def begin(
+        self,
+        label: str,
+        schema: pa.Schema,
+        ranges: Ranges | None,
+        undivided_rows: int = UNDIVIDED_ROWS,
+    ) -> GrowingSegment:
         """Begin a segment to which rows are added as they arrive; it is invisible until ``finish``.
 
         Args:
             label: as of ``write``.
             schema: the schema of its rows.
             ranges: the ranges of partitions that divide them; None to keep their order.
+            undivided_rows: the number of rows before the first that is divided.
 
         Raises:
             StreamError: cannot be made.
         """
         path = self._new_path(label)
         with self._whole_or_none(path):
-            return GrowingSegment(path, schema, ranges)
+            return GrowingSegment(path, schema, ranges, undivided_rows)
 
     def add(self, segment: GrowingSegment, batch: pa.RecordBatch) -> None:
         """Add rows to a segment of ``begin``.

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.plan.program import Program
 
-PARTITION_COLUMN = "$partition"
-"""The column with the partition of a row on its way from an LFTA into a segment, which does not
-store it."""
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionMember:

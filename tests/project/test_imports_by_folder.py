@@ -106,12 +106,13 @@ capture/lfta/codegen: capture/packet capture/lfta
 capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
 capture/lfta/runtime.py: capture/packet capture/sources capture/shedding capture/lfta
     capture/lfta/cache.py
-capture/log: capture/heartbeats
+capture/log: capture/heartbeats capture/kernels
 capture/log/remote: capture/heartbeats capture capture/log
 capture/log/agent: capture capture/log capture/log/remote capture/process/confinement
 capture/log/thinning: capture/log
 capture/saving: capture capture/kernels capture/sources capture/lfta
-capture/interface: capture/heartbeats capture capture/sources capture/sources/files capture/lfta
+capture/interface: capture/heartbeats capture capture/kernels capture/sources
+    capture/sources/files capture/lfta
     capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/log/thinning capture/saving
     capture/shedding
 capture/process: capture/heartbeats capture capture/process/confinement capture/lfta capture/log

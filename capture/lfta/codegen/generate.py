@@ -10,7 +10,6 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.capture.lfta.codegen import partitions
 from gscope.capture.lfta.codegen.aggregation import aggregation_source, plan_aggregation
 from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS, indented
 from gscope.capture.lfta.codegen.pre_sample import IMPORTS as PRE_SAMPLE_IMPORTS
@@ -152,9 +151,8 @@ def generate(lftas: Sequence[Lfta], marks: Mapping[str, int] | None = None) -> G
     names = ", ".join(lfta.name for lfta in lftas)
     used = user_functions(_all_expressions(lftas))
     lines = [*user_imports(used), *lines]
-    divided = partitions.IMPORTS if partitions.has_partitions(lftas) else ""
     thinned = PRE_SAMPLE_IMPORTS if any(each.pre_sample is not None for each in lftas) else ""
-    imports = f"{PREAMBLE}{sampled.preamble}{divided}{thinned}"
+    imports = f"{PREAMBLE}{sampled.preamble}{thinned}"
     head = f'"""LFTAs of gscope: {names}. Generated."""\n\n{imports}'
     source = head + "\n".join(lines) + "\n"
     return GeneratedKernel(source, bytes(literals.data), tuple(slot_bytes), scratch_words, used)

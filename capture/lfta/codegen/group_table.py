@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.codegen import partials as slots
 from gscope.capture.lfta.codegen.names import indented
 from gscope.capture.lfta.codegen.packing import Packing, unpack
-from gscope.capture.lfta.codegen.partitions import partition_of_group
 from gscope.capture.lfta.output_layout import output_layout, store
 from gscope.capture.lfta.state import LftaState
 
@@ -93,9 +92,6 @@ def _emit(table: GroupTable) -> Iterable[str]:
     ]
     for n, (column, (parts, null)) in enumerate(zip(layout.columns, values, strict=True)):
         yield from indented(store(n, column, parts, null))
-    if layout.has_partitions:
-        keys = {key.name: value for key, value in zip(table.packing.keys, values, strict=False)}
-        yield from indented(partition_of_group(table.lfta, keys))
     yield f"    s[{LftaState.OUT}] += 1"
 
 

@@ -14,7 +14,7 @@ else all values of a partition would share bits of those hashes. The hash that s
 does not depend on the partition.
 
 There are four forms of it, equal bit for bit: ``partition_of_values`` (one row), ``partition_of``
-(columns), ``capture/lfta/partition_kernels.py`` and ``engine/spark/sql/partitions.py``.
+(columns), ``capture/kernels/row_partitions.py`` and ``engine/spark/sql/partitions.py``.
 """
 
 from __future__ import annotations

@@ -15,19 +15,13 @@ from gscope.queries.compile import CompileContext, QueryText, compile_queries
 FOLDER = Path(__file__).parent / "kernels"
 SAMPLED = "sampled"
 """Prefix of the cases whose packets are sampled; the others have the kernels of runs without."""
-DIVIDED = "divided"
-"""Prefix of the cases whose rows have partitions; the others have the kernels of runs without."""
 CASES = tuple(sorted(path.stem for path in FOLDER.glob("*.gsql")))
 
 
 def generated(case: str) -> str:
     """Return the source that is generated for ``case``, without the preamble."""
     query = QueryText((FOLDER / f"{case}.gsql").read_text(), case)
-    context = CompileContext(
-        ("main",),
-        samples=case.startswith(SAMPLED),
-        partitions=64 if case.startswith(DIVIDED) else 1,
-    )
+    context = CompileContext(("main",), samples=case.startswith(SAMPLED))
     lftas = compile_queries([query], context).program.lftas
     source = generate(sorted(lftas, key=lambda lfta: lfta.name)).source
     assert source.count(PREAMBLE) == 1

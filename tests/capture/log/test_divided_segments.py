@@ -6,12 +6,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from gscope.capture.log import divided_rows, growing_segment, merging
+from gscope.capture.log import divided_rows, growing_segment, merging, sealing
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.budget import ShedOldest
 from gscope.capture.log.consumers import Consumer
@@ -22,11 +21,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column, Literal
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan.partitioning.partition_hash import partition_of_values
-from gscope.queries.plan.program_partitioning import (
-    PARTITION_COLUMN,
-    PartitionMember,
-    StreamPartitioning,
-)
+from gscope.queries.plan.program_partitioning import PartitionMember, StreamPartitioning
 from gscope.queries.streams.messages import Batch, Extent, Punctuation
 
 if TYPE_CHECKING:
@@ -43,8 +38,9 @@ SPEC = StreamSpec(
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make few rows many."""
-    for module in (divided_rows, growing_segment):
+    for module in (divided_rows, sealing):
         monkeypatch.setattr(module, "UNDIVIDED_ROWS", 4000)
+    monkeypatch.setattr(sealing, "FIRST_DIVIDED_ROWS", 1000)
     monkeypatch.setattr(growing_segment, "GROUP_ROWS", 1500)
 
 
@@ -52,9 +48,7 @@ def partition(key: int | None, partitions: int = PARTITIONS) -> int:
     return partition_of_values([[(key, GsqlType.INT)]], partitions)
 
 
-def rows(
-    tb: list[int] | int, keys: range, *, is_labelled: bool = True, **others: Any
-) -> pa.RecordBatch:
+def rows(tb: list[int] | int, keys: range, **others: Any) -> pa.RecordBatch:
     times = [tb] * len(keys) if isinstance(tb, int) else tb
     columns = {
         "tb": pa.array(times, pa.int64()),
@@ -66,11 +60,7 @@ def rows(
         pa.field(name, column.type, nullable=bool(column.null_count))
         for name, column in columns.items()
     ]
-    arrays = list(columns.values())
-    if is_labelled:
-        arrays.append(pa.array([partition(key) for key in keys], pa.int16()))
-        fields.append(pa.field(PARTITION_COLUMN, pa.int16(), nullable=False))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
 
 
 def append(log: StreamLog, batch: pa.RecordBatch) -> None:
@@ -88,7 +78,6 @@ def ensure_divided(folder: Path, batch: Batch, keys: Counter[int]) -> None:
     assert path.stat().st_size == batch.size_bytes
     found: Counter[int] = Counter()
     with pq.ParquetFile(path) as file:
-        assert PARTITION_COLUMN not in file.schema_arrow.names
         assert file.num_row_groups == len(batch.row_groups)
         for number, group in enumerate(batch.row_groups):
             table = file.read_row_group(number)
@@ -123,14 +112,11 @@ def test_rows_beyond_the_first_are_divided_as_they_arrive(tmp_path: Path) -> Non
 
 def test_few_rows_are_written_as_without_partitions(tmp_path: Path) -> None:
     found = []
-    for name, spec, is_labelled in (
-        ("a", SPEC, True),
-        ("b", replace(SPEC, partitioning=None), False),
-    ):
+    for name, spec in (("a", SPEC), ("b", replace(SPEC, partitioning=None))):
         log = StreamLog(tmp_path / name, [spec])
         for begin in range(0, 6000, 2000):
-            append(log, rows(7, range(begin, begin + 2000), is_labelled=is_labelled))
-        append(log, rows([7, 8, 7], range(3), is_labelled=is_labelled))
+            append(log, rows(7, range(begin, begin + 2000)))
+        append(log, rows([7, 8, 7], range(3)))
         log.end(["s"])
         log.close()
         found.append(
@@ -144,14 +130,31 @@ def test_few_rows_are_written_as_without_partitions(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("few")
-@pytest.mark.parametrize("is_labelled", [True, False])
-def test_columns_with_null_and_text_are_divided_when_they_are_sealed(
-    tmp_path: Path, *, is_labelled: bool
-) -> None:
+def test_a_segment_after_a_large_one_is_divided_early(tmp_path: Path) -> None:
+    log = StreamLog(tmp_path, [SPEC])
+    sizes = (6000, 3000, 3000, 600, 3000)
+    for epoch, count in enumerate(sizes):
+        for begin in range(0, count, 1500):
+            append(log, rows(epoch, range(begin, begin + min(1500, count - begin))))
+        beat = StreamHeartbeat("s", (Punctuation("tb", epoch + 1),))
+        log.write_heartbeat(epoch, epoch, [beat])
+    log.end(["s"])
+    log.close()
+    found = batches(tmp_path)
+    assert [batch.rows for batch in found] == list(sizes)
+    # Only the second follows a large one.
+    assert [bool(batch.row_groups) for batch in found] == [True, True, False, False, False]
+    ensure_divided(tmp_path, found[1], Counter(range(3000)))
+    undivided = [g for g in found[1].row_groups if (g.first, g.end) == (0, PARTITIONS)]
+    assert sum(group.rows for group in undivided) == 1500
+
+
+@pytest.mark.usefixtures("few")
+def test_columns_with_null_and_text_are_divided_when_they_are_sealed(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, [SPEC])
     for begin in range(0, 6000, 1000):
         text = pa.array([None if n % 3 else b"x" * n for n in range(1000)], pa.binary())
-        append(log, rows(7, range(begin, begin + 1000), is_labelled=is_labelled, text=text))
+        append(log, rows(7, range(begin, begin + 1000), text=text))
     log.end(["s"])
     log.close()
     (batch,) = batches(tmp_path)
@@ -195,7 +198,7 @@ def test_a_resumed_log_leaves_late_rows_out_and_divides_the_others(tmp_path: Pat
 @pytest.mark.usefixtures("few")
 def test_whole_rows_of_a_relay_are_divided_by_their_values(tmp_path: Path) -> None:
     log = StreamLog(tmp_path, [SPEC])
-    table = pa.Table.from_batches([rows(7, range(9000), is_labelled=False)])
+    table = pa.Table.from_batches([rows(7, range(9000))])
     beat = StreamHeartbeat("s", (Punctuation("tb", 8),))
     log.write_rows(table, (Extent("tb", 7, 7),), 1, 1, beat)
     log.close()
@@ -231,12 +234,17 @@ def test_merged_batches_are_divided(
 
 @pytest.mark.parametrize("partitions", [2, 3, 7, 64, 100, 1024])
 def test_ranges_cover_all_partitions_once(partitions: int) -> None:
-    ranges = Ranges(partitions)
+    ranges = Ranges(replace(BY_KEY, partitions=partitions))
     bounds = [ranges.bounds(number) for number in range(ranges.count)]
     assert [n for first, end in bounds for n in range(first, end)] == list(range(partitions))
     sizes = [end - first for first, end in bounds]
     assert max(sizes) - min(sizes) <= 1
-    labels = np.arange(partitions, dtype=np.int16)
-    batch = pa.record_batch({"p": labels, PARTITION_COLUMN: labels})
-    for number, part in ranges.divided(batch):
-        assert part["p"].to_pylist() == list(range(*bounds[number]))
+    batch = rows(7, range(5 * partitions))
+    found = dict(ranges.divided(batch))
+    assert len(found) == ranges.count
+    for number, part in found.items():
+        first, end = bounds[number]
+        keys = [
+            key for key in batch["key"].to_pylist() if first <= partition(key, partitions) < end
+        ]
+        assert part["key"].to_pylist() == keys
