@@ -37,6 +37,8 @@ class Outcome:
         wrapped_sums: the number of integer sums that overflowed 64 bits and wrapped, by query.
         crowded_out: the number of tuples that a sampling operator left out because their supergroup
             was full, by query.
+        transferred_bytes: what executors of a cluster have fetched, returned and exchanged, by
+            kind; empty without a cluster.
         partial: the epochs that were answered without a host, by query; see ``PartialAnswer``.
         restarts: the number of restarts, by process.
         signal: the signal that ended the input; 0 for none.
@@ -55,6 +57,7 @@ class Outcome:
     foreign: dict[str, int] = field(default_factory=dict)
     wrapped_sums: dict[str, int] = field(default_factory=dict)
     crowded_out: dict[str, int] = field(default_factory=dict)
+    transferred_bytes: dict[str, int] = field(default_factory=dict)
     partial: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
     signal: int = 0

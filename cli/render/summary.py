@@ -92,6 +92,15 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     for query, count in outcome.crowded_out.items():
         tuples = _counted(count, "tuple")
         yield f"  {tuples} of {query} left out: a supergroup had reached max_groups"
+    if sent := outcome.transferred_bytes:
+        fetched, carried, returned, exchanged = (
+            _counted(sent.get(kind, 0), "byte")
+            for kind in ("segments", "carried", "returned", "exchanged")
+        )
+        yield (
+            f"  executors fetched {fetched} of segments and {carried} of carried rows, returned"
+            f" {returned} and exchanged {exchanged}"
+        )
     yield from shed_lines(capture, outcome.shed_tuples)
     yield from incomplete_lines(outcome)
     yield from _saved(capture.get("saved", {}))

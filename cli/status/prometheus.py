@@ -364,6 +364,12 @@ class RunCollector(Collector):
             "query",
             job.get("crowded_out"),
         )
+        yield _counts(
+            "gscope_transferred_bytes",
+            "Bytes that executors of a cluster have fetched, returned and exchanged.",
+            "kind",
+            job.get("transferred_bytes"),
+        )
 
 
 def exposition(document: Document) -> str:

@@ -328,6 +328,7 @@ class Supervisor:
         self.outcome.wrapped_sums = commit.wrapped_sums
         self.outcome.foreign = commit.foreign
         self.outcome.crowded_out = commit.crowded_out
+        self.outcome.transferred_bytes = commit.transferred_bytes
         self.outcome.partial = commit.partial
         with self._delivering(answers):
             answers.on_commit(commit.step, commit.outputs, commit.bounds)

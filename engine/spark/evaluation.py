@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from gscope.engine.spark.cluster.traffic import TrafficMeter
 from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
 from gscope.engine.spark.lowering import expressions, lower
 from gscope.engine.spark.sql.finishers import register_finishers
@@ -28,6 +29,7 @@ from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.spark.tasks.window_task import WindowRunner
 from gscope.engine.steps.steps import Evaluation
 from gscope.engine.storage.commits import Output
+from gscope.engine.storage.counts import Counts
 from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight
 from gscope.queries.plan.program import (
     AggregationNode,
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
     from gscope.engine.spark.tasks.state_runner import FoldResult
     from gscope.engine.steps.steps import Carry, Step
     from gscope.engine.storage.commits import CommitLog
-    from gscope.engine.storage.counts import Counts
     from gscope.engine.storage.parquet_files import State, WrittenFile
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch
@@ -112,11 +113,14 @@ class Evaluator:
         }
         self._tasks = TaskStage(session, program, self._inputs, self._outputs, self._results)
         self._counted_in_sql: AttemptCounts | None = None
+        self._traffic = TrafficMeter.of(session)
 
     def counts(self) -> Counts:
         """Return the counts so far besides rows; call it between steps."""
         counts = self._tasks.counts + self._folds.counts + self._windows.counts
         counts += self._samples.counts
+        if self._traffic is not None:
+            counts += Counts(transferred_bytes=self._traffic.bytes_by_kind())
         return counts if self._counted_in_sql is None else counts + self._counted_in_sql.total()
 
     def run(self, step: Step) -> Evaluation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 
@@ -17,12 +16,15 @@ class Counts:
         foreign: payloads that do not begin a message of a function's protocol, by function.
         crowded_out: tuples that a sampling operator left out because their supergroup was full, by
             query.
+        transferred_bytes: what executors of a cluster have fetched, returned and exchanged, by
+            kind (``TrafficMeter``); those that are 0 as well. Empty without a cluster.
     """
 
     undecodable: dict[str, int] = field(default_factory=dict)
     wrapped_sums: dict[str, int] = field(default_factory=dict)
     foreign: dict[str, int] = field(default_factory=dict)
     crowded_out: dict[str, int] = field(default_factory=dict)
+    transferred_bytes: dict[str, int] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
@@ -30,6 +32,7 @@ class Counts:
             _added(self.wrapped_sums, other.wrapped_sums),
             _added(self.foreign, other.foreign),
             _added(self.crowded_out, other.crowded_out),
+            _added(self.transferred_bytes, other.transferred_bytes),
         )
 
     def add_wrapped_sums(self, query: str, count: int) -> None:
@@ -44,4 +47,4 @@ class Counts:
 
 
 def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-    return dict(sorted((Counter(one) + Counter(other)).items()))
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}

@@ -258,6 +258,8 @@ class StepCommitted(ProcessEvent):
         foreign: payloads that do not begin a message of a function's protocol, by function.
         crowded_out: tuples that a sampling operator left out because their supergroup was full, by
             query.
+        transferred_bytes: what executors of a cluster have fetched, returned and exchanged, by
+            kind, also what is 0; empty without a cluster.
         partial: the epochs that were answered without a host, by query; see ``PartialAnswer``.
     """
 
@@ -276,6 +278,7 @@ class StepCommitted(ProcessEvent):
     wrapped_sums: dict[str, int]
     foreign: dict[str, int]
     crowded_out: dict[str, int]
+    transferred_bytes: dict[str, int] = field(default_factory=dict)
     partial: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
 
 

@@ -132,7 +132,7 @@ engine/log_client:
 engine/watermarks:
 engine/functions:
 engine/storage/transfer:
-engine/spark/cluster:
+engine/spark/cluster: engine/storage/transfer
 engine/sinks:
 engine/storage: engine/sinks engine/storage/transfer
 engine/running: engine/watermarks engine/functions engine/storage
@@ -141,18 +141,20 @@ engine/sampling: engine/watermarks engine/functions engine/sinks engine/storage/
 engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine/watermarks engine/storage engine/operators engine/steps
-engine/spark/sql: engine/watermarks engine/functions engine/storage/transfer engine/storage engine/running
+engine/spark/sql: engine/watermarks engine/functions engine/storage/transfer engine/spark/cluster
+    engine/storage engine/running
     engine/operators engine/sampling
 engine/spark/staging: engine/watermarks engine/storage/transfer engine/storage engine/running
     engine/operators engine/steps engine/spark/sql
-engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage/transfer engine/storage
+engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage/transfer engine/spark/cluster
+    engine/storage
     engine/running engine/windows engine/operators engine/spark/sql engine/spark/staging
     engine/sampling
 engine/spark/partitions: engine/watermarks engine/storage/transfer engine/storage engine/operators
     engine/steps engine/spark/sql engine/spark/staging engine/spark/tasks
 engine/spark/jvm: engine/monitoring engine/spark/cluster engine/spark/tasks
-engine/spark: engine/watermarks engine/storage engine/operators engine/steps engine/spark/sql
-    engine/spark/staging engine/spark/tasks engine/spark/partitions engine/spark/jvm
+engine/spark: engine/watermarks engine/spark/cluster engine/storage engine/operators
+    engine/steps engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/partitions engine/spark/jvm
 engine/job.py: engine engine/log_client engine/storage/transfer engine/storage engine/steps
     engine/monitoring
     engine/spark/cluster engine/spark/sql engine/spark/jvm engine/spark

@@ -135,6 +135,7 @@ class SparkCluster:
         memory: str = "1g",
         hidden: Sequence[Path] = (),
         uid: int | None = None,
+        host: str = "127.0.0.1",
     ) -> SparkWorker:
         """Start a worker.
 
@@ -143,16 +144,17 @@ class SparkCluster:
             memory: what it offers.
             hidden: folders that are empty for it and its executors.
             uid: the user and group that it runs as; None for this user.
+            host: the name of its host for Spark, one of loopback's addresses.
         """
         self._started += 1
         folder = self.folder / f"worker-{self._started}"
         folder.mkdir()
         (folder / "tmp").mkdir()
-        arguments = ["org.apache.spark.deploy.worker.Worker", self.url, "--host", "127.0.0.1"]
+        arguments = ["org.apache.spark.deploy.worker.Worker", self.url, "--host", host]
         arguments += ["--cores", str(cores), "--memory", memory, "--webui-port", "0"]
         arguments += ["--work-dir", str(folder / "work")]
         log = folder / "worker.log"
-        process = self._start(arguments, log, folder, hidden=hidden, uid=uid)
+        process = self._start(arguments, log, folder, hidden=hidden, uid=uid, host=host)
         worker = SparkWorker(folder, process)
         self.workers.append(worker)
         return worker
@@ -165,6 +167,7 @@ class SparkCluster:
         *,
         hidden: Sequence[Path] = (),
         uid: int | None = None,
+        host: str = "127.0.0.1",
     ) -> subprocess.Popen[bytes]:
         home = spark_home()
         jars = os.pathsep.join(map(str, class_path(home)))
@@ -196,7 +199,7 @@ class SparkCluster:
             "SPARK_SCALA_VERSION": scala_version(home),
             "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_LOCAL_DIRS": str(folder / "tmp"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "JAVA_HOME": str(find_java().home),
             "TMPDIR": str(folder / "tmp"),
             "XDG_CACHE_HOME": str(folder / "cache"),

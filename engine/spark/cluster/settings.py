@@ -85,6 +85,12 @@ class ClusterSettings:
             "spark.driver.host": host,
             "spark.driver.bindAddress": LOOPBACK if host == LOOPBACK else "0.0.0.0",
             "spark.network.crypto.enabled": "true",
+            # An idle core elsewhere is worth more than the bytes that its task fetches.
+            "spark.locality.wait.node": "0s",
+            # Rows that Python tasks fetch are of unknown size to Spark. By default it assumes more
+            # than it would leave in one partition, and adds an exchange.
+            "spark.sql.defaultSizeInBytes": str(1 << 30),
+            "spark.sql.maxSinglePartitionBytes": str(1 << 50),
             # Workers start in a folder that others may write to, and must not import from it.
             "spark.executorEnv.PYTHONSAFEPATH": "1",
             "spark.executorEnv.LC_ALL": "C.UTF-8",

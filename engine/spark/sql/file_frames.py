@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.util import PythonEvalType
 
+from gscope.engine.spark.cluster.placement import numbers_in_tasks
 from gscope.engine.storage.transfer.access import read_parquet, using
 from gscope.engine.storage.transfer.run_files import files_of
 
@@ -53,7 +54,7 @@ def frame_of_files(session: SparkSession, types: str, paths: Sequence[str]) -> D
                         table = read_parquet(path, names).cast(arrow)
                         yield from table.to_batches(ROWS_OF_A_BATCH)
 
-    return map_arrow(session.range(0, len(parts), 1, len(parts)), fetched, schema)
+    return map_arrow(numbers_in_tasks(session, len(parts)), fetched, schema)
 
 
 def map_arrow(

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from gscope.engine.running.vectors import arrow_type
+from gscope.engine.spark.cluster.placement import one_task_each
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
 from gscope.engine.storage.transfer.access import parquet_rows, read_parquet, using
@@ -122,7 +123,7 @@ def run_attempts(
         with using(access):
             return work(item, f"{job}-{context.taskAttemptId()}")
 
-    return session.sparkContext.parallelize(items, len(items)).map(attempted).collect()
+    return one_task_each(session, items).map(attempted).collect()
 
 
 def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:

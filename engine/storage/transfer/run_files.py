@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -28,11 +28,14 @@ class RunFiles:
         access: what tasks need to reach them.
         is_shared: whether all executors see the folder; else those that do not use the server.
         server: the server; None if there is none.
+        near: where only some executors see the folder, whether those of a host do, by the name of
+            the host for Spark (``engine/spark/cluster/placement.py``).
     """
 
     access: FileAccess
     is_shared: bool = True
     server: FileServer | None = None
+    near: dict[str, bool] = field(default_factory=dict)
 
     def stop(self) -> None:
         """End the server."""
@@ -53,6 +56,11 @@ def files_of(session: SparkSession) -> RunFiles | None:
 def attach(session: SparkSession, files: RunFiles) -> None:
     """Make tasks of ``session`` use ``files``."""
     _of_contexts[session.sparkContext] = files
+
+
+def detach(session: SparkSession) -> None:
+    """Undo ``attach``."""
+    _of_contexts.pop(session.sparkContext, None)
 
 
 def marked(root: Path, folder: Path) -> FileAccess:

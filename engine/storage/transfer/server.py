@@ -14,6 +14,7 @@ import os
 import re
 import threading
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from gscope.errors import EngineError, StreamError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 ROWS = 1 << 14
@@ -39,7 +40,19 @@ WAIT_S = 300.0
 
 STOP_S = 2.0
 
+SEGMENTS = "segments"
+"""The kind of bytes that executors fetch of the log."""
+
+CARRIED = "carried"
+"""The kind of bytes that executors fetch of files that steps have written."""
+
+RETURNED = "returned"
+"""The kind of bytes of files that executors send."""
+
+NOTHING_SENT = {SEGMENTS: 0, CARRIED: 0, RETURNED: 0}
+
 _READABLE = re.compile(r"(?:[^/]+/)*(?:log/segments|job/carry|job/outputs)/(?:[^/]+/)*[^/]+")
+_SOURCE = re.compile(r"(?:^|/)(log/segments|job/carry|job/outputs)/")
 _WRITABLE = re.compile(
     r"(?:[^/]+/)*job/(?:carry|outputs)/(?:[^/]+/)+part-[0-9]{5,}-[0-9a-f]+-[0-9]+\.parquet"
 )
@@ -64,6 +77,8 @@ class FileServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has 
     ) -> None:
         self._root = root.resolve()
         self._turns = threading.Semaphore(MAX_REQUESTS)
+        self._bytes = dict(NOTHING_SENT)
+        self._counting = threading.Lock()
         options: dict[str, Any] = {} if tls is None else {"tls_certificates": [tls]}
         try:
             super().__init__(location, middleware={"token": _TokenCheck(token)}, **options)
@@ -77,6 +92,19 @@ class FileServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has 
         ending.start()
         ending.join(STOP_S)
 
+    def bytes_by_kind(self) -> dict[str, int]:
+        """Return the bytes so far of ``SEGMENTS``, ``CARRIED`` and ``RETURNED``; for any thread.
+
+        Rows count as the messages of Arrow that hold them, files as their content, both without
+        what TLS and HTTP add. Requests that fail count up to there.
+        """
+        with self._counting:
+            return dict(self._bytes)
+
+    def _count(self, kind: str, size_bytes: int) -> None:
+        with self._counting:
+            self._bytes[kind] += size_bytes
+
     def do_get(self, _context: Any, ticket: Any) -> Any:
         """Send the rows of a file."""
         with _client_errors():
@@ -88,15 +116,19 @@ class FileServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has 
                 message = f"the file has {file.num_row_groups} row groups, not {groups!r:.100}"
                 raise StreamError(message)
         schema = _plain(file.schema_arrow, names)
-        return flight.GeneratorStream(schema, self._rows(file, schema, groups))
+        found = _SOURCE.search(fields["file"])
+        kind = SEGMENTS if found and found[1] == "log/segments" else CARRIED
+        return flight.GeneratorStream(schema, self._rows(file, schema, groups, kind))
 
     def _rows(
-        self, file: pq.ParquetFile, schema: pa.Schema, groups: list[int] | None
+        self, file: pq.ParquetFile, schema: pa.Schema, groups: list[int] | None, kind: str
     ) -> Iterator[pa.RecordBatch]:
         with self._turn(), _client_errors(), file:
             chosen = {"columns": schema.names, "row_groups": groups, "use_threads": False}
             for batch in file.iter_batches(ROWS, **chosen):
-                yield batch.cast(schema)
+                sent = batch.cast(schema)
+                self._count(kind, pa.ipc.get_record_batch_size(sent))
+                yield sent
 
     def do_put(self, _context: Any, descriptor: Any, reader: Any, _writer: Any) -> None:
         """Write a new file; an incomplete one is removed."""
@@ -110,7 +142,7 @@ class FileServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has 
                 opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 try:
                     with os.fdopen(opened, "wb") as file:
-                        _receive(reader, file, size)
+                        _receive(reader, file, size, partial(self._count, RETURNED))
                 except BaseException:
                     path.unlink(missing_ok=True)
                     raise
@@ -155,7 +187,7 @@ class FileServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has 
             self._turns.release()
 
 
-def _receive(reader: Any, file: Any, size: object) -> None:
+def _receive(reader: Any, file: Any, size: object, count: Callable[[int], None]) -> None:
     """Write the pieces of a file as they come.
 
     Raises:
@@ -165,6 +197,7 @@ def _receive(reader: Any, file: Any, size: object) -> None:
     for chunk in reader:
         for piece in chunk.data.column(0).to_pylist():
             received += len(piece)
+            count(len(piece))
             if not isinstance(size, int) or received > size:
                 break
             file.write(piece)

@@ -77,6 +77,17 @@ def test_tuples_without_room_for_a_group_are_counted_by_query() -> None:
     assert line == "  1,203 tuples of sample left out: a supergroup had reached max_groups"
 
 
+def test_what_executors_transfer_is_shown_also_if_it_is_nothing() -> None:
+    outcome = _outcome(_interface())
+    outcome.transferred_bytes = {"segments": 0, "carried": 1, "returned": 4321, "exchanged": 0}
+    (line,) = list(summary_lines(outcome, {"q": 1}))[1:]
+    assert line == (
+        "  executors fetched 0 bytes of segments and 1 byte of carried rows, returned 4,321 bytes"
+        " and exchanged 0 bytes"
+    )
+    assert is_whole(outcome)
+
+
 def test_inputs_that_did_not_end_are_named_with_the_reason() -> None:
     quiet = {"received_tuples_total": 5, "late_tuples_total": 0, "shed_tuples_total": 0}
     inputs = [

@@ -38,7 +38,7 @@ _NO_COUNTERS = {
 
 _BY_LABEL = {
     *("malformed_packets", "unsupported_packets", "undecodable", "foreign", "wrapped_sums"),
-    *("crowded_out", "incomplete_epochs_total"),
+    *("crowded_out", "incomplete_epochs_total", "transferred_bytes"),
 }
 """Counters that are objects: one number for each reason, function or query."""
 

@@ -66,6 +66,7 @@ COMMIT = StepCommitted(
     foreign={"http_host": 4},
     wrapped_sums={"p": 9},
     crowded_out={"r": 2},
+    transferred_bytes={"segments": 4096, "exchanged": 0},
 )
 SAMPLES: tuple[ProcessEvent, ...] = (
     Listening("/run/a b/capture.sock"),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.golden.cases import Case, all_cases
-from tests.golden.driver import BACKLOG, COMPILED, answer
+from tests.golden.driver import BACKLOG, COMPILED, Job, answer, capture
 from tests.support.divided_steps import divided_steps
 from tests.support.gscope_command import wait_for
 from tests.support.long_form import cases
@@ -18,11 +23,14 @@ from tests.support.requirements import needs, needs_root
 
 from gscope.engine.spark import evaluation
 from gscope.engine.spark.cluster.executors import executors_of
+from gscope.engine.spark.cluster.placement import _near_hosts
+from gscope.engine.spark.cluster.traffic import TrafficMeter
 from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.watermarks import release_size
+from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.support.spark_cluster import ClusterSession
 
@@ -76,6 +84,58 @@ def test_operators_in_partitions_give_the_expected_rows(case: Case, apart: Clust
     with divided_steps():
         rows = answer(program, case.files, COMPILED, apart.session)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+
+
+@contextmanager
+def transferred(apart: ClusterSession) -> Iterator[dict[str, int]]:
+    """The bytes that the block transfers, by kind, when it is over."""
+    found: dict[str, int] = {}
+    meter = TrafficMeter.of(apart.session)
+    assert meter is not None
+    yield found
+    found |= meter.bytes_by_kind()
+
+
+@pytest.mark.parametrize("name", ["all_syn_count"])
+def test_fetched_bytes_are_those_of_the_segments(name: str, apart: ClusterSession) -> None:
+    """All columns of all segments cross the network once, and nothing is exchanged."""
+    case = CASES[name]
+    program = case.program(case.files)
+    folder = Path(tempfile.mkdtemp())
+    messages = capture(program, case.files, COMPILED, folder / "log")
+    with transferred(apart) as found:
+        rows = Job(program, messages, folder, apart.session, COMPILED).answers()
+    assert {query: sorted(each) for query, each in rows.items()} == case.expected()
+    segments = [folder / "log" / each.path for each in messages if isinstance(each, Batch)]
+    batches = [batch for path in segments for batch in pq.read_table(path).to_batches()]
+    assert found["segments"] == sum(map(pa.ipc.get_record_batch_size, batches)) > 0
+    assert found["returned"] > 0
+    assert found["exchanged"] == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["flow_pairs", "full_flow"])
+def test_executors_beside_the_log_transfer_nothing(name: str, apart: ClusterSession) -> None:
+    """With a third executor, which sees the folder of the run: a plan in partitions, then SQL."""
+    case = CASES[name]
+    worker = apart.cluster.add_worker(host="127.0.0.2")
+    conf = apart.session.sparkContext._jsc.sc().conf()
+    try:
+        wait_for(lambda: _near_hosts(apart.session) == ("127.0.0.2",), "an executor beside the log")
+        # All tasks wait for it, although others are idle.
+        conf.set("spark.locality.wait.node", "600s")
+        for partitions, way in ((3, divided_steps()), (1, nullcontext())):
+            with transferred(apart) as found, way:
+                program = case.program(case.files, partitions)
+                rows = answer(program, case.files, COMPILED, apart.session)
+            assert {query: sorted(each) for query, each in rows.items()} == case.expected()
+            assert found == dict.fromkeys(("segments", "carried", "returned", "exchanged"), 0)
+    finally:
+        conf.set("spark.locality.wait.node", "0s")
+        apart.cluster.workers.remove(worker)
+        known = set(executors_of(apart.session))
+        worker.kill()
+        wait_for(lambda: set(executors_of(apart.session)) < known, "the end of the executor")
 
 
 class Killer(threading.Thread):

@@ -12,6 +12,7 @@ from tests.support.long_form import cases
 from tests.support.spark_cluster import ClusterSession
 
 from gscope.engine.spark import evaluation
+from gscope.engine.spark.cluster.traffic import TrafficMeter
 from gscope.engine.watermarks import release_size
 
 if TYPE_CHECKING:
@@ -49,5 +50,8 @@ def test_executors_that_share_the_folder_give_the_expected_rows(
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
     monkeypatch.setattr(release_size, "MAX_STEP_ROWS", 200)
+    meter = TrafficMeter.of(together.session)
+    assert meter is not None
     rows = answer(case.program(case.files), case.files, BACKLOG, together.session)
+    assert not any(meter.bytes_by_kind().values()), meter.bytes_by_kind()
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
