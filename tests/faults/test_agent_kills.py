@@ -1,4 +1,4 @@
-"""``kill -9`` of an agent in the middle of a run: what it had logged is answered once, and the rest is marked."""
+"""``kill -9`` of an agent, or of the run that reads it: what agents logged is answered once, and the rest is marked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.agent.agents import AgentProcess
 from tests.faults.faulty_run import Sender, number_of
 from tests.faults.kept_log import KeptLog
 from tests.support.certificates import token_file
-from tests.support.gscope_command import PATIENCE_S, command, wait_for
+from tests.support.gscope_command import PATIENCE_S, command, descendants, is_alive, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,8 +55,20 @@ class Hosts:
         ]
         for each in self.agents.values():
             words += ["--host", each.host]
-        with self._error.open("wb") as error:
-            self._process = subprocess.Popen(command(*words), stderr=error)
+        self._words = words
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._error.open("ab") as error:
+            return subprocess.Popen(command(*self._words), stderr=error)
+
+    def kill_run(self) -> None:
+        """Kill the run, wait until its processes have ended as well, and resume it."""
+        children = descendants(self._process.pid)
+        self._process.kill()
+        self._process.wait()
+        wait_for(lambda: not any(map(is_alive, children)), "the end of the run's processes")
+        self._process = self._started()
 
     @property
     def reported(self) -> str:
@@ -137,6 +149,34 @@ def test_what_a_killed_agent_had_logged_is_answered_once(
     assert numbers == list(range(numbers[0], numbers[-1] + 1, 2))
     assert "packets_b lacks b" in packets.reported
     assert "lacks a" not in packets.reported
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rounds", [1, 10])
+def test_a_killed_run_goes_on_where_it_was(
+    packets: Hosts, sender: Sender, tmp_path: Path, rounds: int
+) -> None:
+    """Agents capture on while there is no run: no packet between the first and the last is lost."""
+    sender.start()
+    packets.await_rows("packets_b", 1)
+    kept = {name: KeptLog(packets.log_of(name), tmp_path / f"kept-{name}") for name in "ab"}
+    try:
+        for _ in range(rounds):
+            packets.await_rows("packets_b", ROWS_BETWEEN_KILLS)
+            packets.kill_run()
+        packets.await_rows("packets_b", ROWS_BETWEEN_KILLS)
+        sender.stop()
+        packets.end()
+    finally:
+        for each in kept.values():
+            each.stop()
+    for name in "ab":
+        answered = Counter(number_of(row["srcIP"]) for row in packets.rows(f"packets_{name}"))
+        assert set(answered.values()) == {1}, "a packet was answered twice"
+        numbers = sorted(answered)
+        assert numbers == list(range(numbers[0], numbers[-1] + 1, 2)), "a packet was lost"
+        assert answered.total() == kept[name].tuples(f"packets_{name}@{name}.up")
+    assert "lacks" not in packets.reported
 
 
 @pytest.fixture
