@@ -152,7 +152,12 @@ def capture(per_minute: int = PER_MINUTE) -> Path:
     if path.exists():
         return path
     OUT.mkdir(exist_ok=True)
-    packets = connections(per_minute)
+    write_capture(connections(per_minute), path)
+    return path
+
+
+def write_capture(packets: Packets, path: Path) -> None:
+    """Write packets as a capture with nanoseconds, replacing any file there."""
     records = np.zeros(len(packets.at), _RECORD)
     nanoseconds = np.round(packets.at * 1e9).astype(np.int64)
     records["s"] = BEGIN_S + nanoseconds // 10**9
@@ -166,7 +171,6 @@ def capture(per_minute: int = PER_MINUTE) -> Path:
         file.write(magic.tobytes())
         records.tofile(file)
     partial.rename(path)
-    return path
 
 
 def _frames(packets: Packets) -> Array:
