@@ -17,6 +17,7 @@ from gscope.queries.plan.partitioning.divided_streams import with_partitioning
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.plan.rules.optimize import optimize
 from gscope.queries.plan.sampling.moving_samples import moving_samples
+from gscope.queries.plan.sampling.rated_program import with_row_rates
 from gscope.queries.plan.split.pre_samples import with_pre_samples
 from gscope.queries.plan.split.share import share
 from gscope.queries.plan.split.split import split
@@ -63,6 +64,7 @@ class CompileContext:
             would be lost.
         window_plan: how windows are computed.
         samples: whether packets are sampled, so that LFTAs need to know what they keep.
+        follows_load: whether the rate may change while packets are captured.
         partitions: the number of partitions that rows are divided into; 1 for none.
         partition_set: the set that packets are divided by; None to choose it.
         hosts: the hosts whose interfaces are read; those of the host ``a`` are called ``a.NAME``.
@@ -78,6 +80,7 @@ class CompileContext:
     is_resumable: bool = False
     window_plan: WindowPlan = WindowPlan.PAIRED
     samples: bool = False
+    follows_load: bool = False
     partitions: int = 1
     partition_set: PartitionSet | None = None
     hosts: tuple[str, ...] = ()
@@ -112,7 +115,7 @@ class Compiled:
     @property
     def moving(self) -> tuple[tuple[MovingSample, ...], dict[str, str]]:
         """The components that follow the load, and why others cannot, by the names of their LFTAs."""
-        return moving_samples(sampled(self.stages[0][1], self.shared)[0])
+        return moving_samples(with_row_rates(sampled(self.stages[0][1], self.shared)[0]))
 
 
 def compile_queries(texts: Sequence[QueryText], context: CompileContext) -> Compiled:
@@ -183,6 +186,8 @@ def _compiled_as_is(
     # Hints are checked wherever a query is compiled, so that a deployed one does not fail later.
     with_samples = sampled(plan, shared)[0] if context.samples or has_hints else shared
     made = with_samples if context.samples else shared
+    if context.follows_load:
+        made = with_row_rates(made)
     if context.partitions > 1 and made.needs_spark:
         given = context.partition_set or chosen_set(plan, results, context.partitions)
         made = with_partitioning(made, context.partitions, members_of(given))

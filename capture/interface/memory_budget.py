@@ -149,6 +149,7 @@ def _buffer_bytes(lfta: Lfta, sizes: LftaSettings) -> int:
     """Return the bytes of an output buffer; heaps of text columns may double until a batch fits."""
     layout = output_layout(lfta, lfta.interfaces[0] if lfta.interfaces else "")
     widths = sum(c.storage.width + c.is_nullable for c in layout.columns)
+    widths += Storage.FLOAT.width * layout.has_rate
     texts = sum(c.storage is Storage.STRING for c in layout.columns)
     return (sizes.batch_rows + 1) * widths + texts * sizes.heap_bytes
 

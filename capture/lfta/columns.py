@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.program_sampling import RATE_COLUMN
 from gscope.queries.streams.messages import Extent
 
 if TYPE_CHECKING:
@@ -82,10 +83,12 @@ class OutputLayout:
     Attributes:
         columns: the columns.
         interface: what fills the interface column; None without one.
+        has_rate: whether each row states the rate at which its packets were sampled.
     """
 
     columns: tuple[ColumnLayout, ...]
     interface: str | None = None
+    has_rate: bool = False
 
     @property
     def arrow_schema(self) -> Any:
@@ -93,6 +96,8 @@ class OutputLayout:
         fields = [pa.field(c.name, c.storage.arrow_type, c.is_nullable) for c in self.columns]
         if self.interface is not None:
             fields.append(pa.field(INTERFACE_COLUMN, _INTERFACE_TYPE, nullable=False))
+        if self.has_rate:
+            fields.append(pa.field(RATE_COLUMN, pa.float64(), nullable=False))
         return pa.schema(fields)
 
 
@@ -123,6 +128,7 @@ class OutputBuffer:
         self.heap_bytes = 0
         self.heaps: list[NDArray[np.uint8] | None] = [None] * len(layout.columns)
         self._whole: Any = None
+        self._rate = 1.0
         self.ensure_heap(heap_bytes)
         self._note_addresses()
 
@@ -136,6 +142,11 @@ class OutputBuffer:
                 self.heaps[i] = np.empty(heap_bytes, np.uint8)
                 self.values[i][:4] = 0
         self._note_addresses()
+
+    def set_rate(self, rate: float) -> None:
+        """Set the rate of the packets of all rows; called while the buffer is empty."""
+        if rate != self._rate:
+            self._rate, self._whole = rate, None
 
     def arrow_rows(self, first: int, rows: int) -> Any:
         """Return rows as an Arrow record batch that shares this memory."""
@@ -152,6 +163,8 @@ class OutputBuffer:
             names = pa.array([self.layout.interface.encode()], pa.binary())
             zeros = pa.array(np.zeros(rows, np.int32))
             arrays.append(pa.DictionaryArray.from_arrays(zeros, names))
+        if self.layout.has_rate:
+            arrays.append(pa.array(np.full(rows, self._rate)))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _note_addresses(self) -> None:

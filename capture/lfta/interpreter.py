@@ -27,7 +27,13 @@ from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.int64 import MAX_TIME_NS
 from gscope.queries.plan.program_sampling import SamplingMethod
-from gscope.queries.plan.sampling.keyed_hash import LANE_PACKETS, HashKey, hash_packet, hash_terms
+from gscope.queries.plan.sampling.keyed_hash import (
+    LANE_PACKETS,
+    HashKey,
+    hash_packet,
+    hash_terms,
+    rate_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -156,6 +162,9 @@ class LftaInterpreter:
         """See ``LftaEngine``."""
         for each in self._lftas:
             if each.plan.name == lfta:
+                if each.plan.has_rate_column:
+                    each.flush(MAX_TIME_NS)
+                    self._hand_over(each)
                 each.threshold = threshold
 
     def begin_lane(self, lane: int) -> None:
@@ -292,6 +301,7 @@ def _filled(lfta: _InterpretedLfta, interface: str) -> OutputBuffer:
     rows = lfta.rows
     heap = sum(len(value) for row in rows for value in row if isinstance(value, bytes))
     buffer = OutputBuffer(layout, len(rows), heap + 1)
+    buffer.set_rate(rate_of(lfta.threshold))
     for n, column in enumerate(layout.columns):
         values = [row[n] for row in rows]
         validity = buffer.validity[n]

@@ -28,7 +28,9 @@ def output_layout(lfta: Lfta, interface: str | None = None) -> OutputLayout:
         )
         for column in lfta.schema.columns
     )
-    return OutputLayout(columns, interface if lfta.has_interface_column else None)
+    return OutputLayout(
+        columns, interface if lfta.has_interface_column else None, has_rate=lfta.has_rate_column
+    )
 
 
 def _storage(type_: GsqlType, expression: Expression | None) -> Storage:

@@ -39,7 +39,7 @@ from gscope.capture.packet.workspace import WORKSPACE_BYTES
 from gscope.capture.shedding.thresholds import InitialSampling
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.int64 import MAX_TIME_NS
-from gscope.queries.plan.sampling.keyed_hash import LANE_PACKETS, HashKey, mix
+from gscope.queries.plan.sampling.keyed_hash import LANE_PACKETS, HashKey, mix, rate_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -80,7 +80,10 @@ class LftaEngine(Protocol):
         """Emit all remaining groups and rows."""
 
     def set_threshold(self, lfta: str, threshold: int) -> None:
-        """Keep packets of a sampling LFTA whose hash is at most ``threshold``, from the next on."""
+        """Keep packets of a sampling LFTA whose hash is at most ``threshold``, from the next on.
+
+        An LFTA whose rows state their rate first emits all of its groups.
+        """
 
     def begin_lane(self, lane: int) -> None:
         """Number packets as those of a lane of the interface; called before the first packet."""
@@ -195,6 +198,11 @@ class LftaRuntime:
     def set_threshold(self, lfta: str, threshold: int) -> None:
         """See ``LftaEngine``."""
         number = self._numbers[lfta]
+        running = self._lftas.get(number)
+        if running is not None and running.states_other_rate(threshold):
+            # Groups and rows of packets that were tested by the threshold before.
+            self._flush(number, MAX_TIME_NS)
+            running.begin_rate(threshold)
         self._state.interface[SamplingState.THRESHOLDS + number] = wrap(threshold)
 
     def begin_lane(self, lane: int) -> None:
@@ -330,6 +338,7 @@ class _RunningLfta:
             self._free.put(OutputBuffer(layout, rows, settings.heap_bytes))
         self._buffer = self._free.get()
         self._promised: tuple[Punctuation, ...] = ()
+        self._rate = 1.0
 
     def attach(self, state: NDArray[np.int64]) -> None:
         """Initialise the words of the LFTA's state."""
@@ -352,12 +361,22 @@ class _RunningLfta:
 
     def _connect(self) -> None:
         state, buffer = self._state, self._buffer
+        buffer.set_rate(self._rate)
         state[LftaState.ROWS] = 0
         state[LftaState.CAPACITY] = buffer.rows
         state[LftaState.PARTING] = state[LftaState.NEWEST]
         state[LftaState.CROWDED] = buffer.rows - buffer.rows // 32
         state[LftaState.HEAP_CAPACITY] = buffer.heap_bytes
         state[LftaState.COLUMNS : LftaState.COLUMNS + buffer.addresses.size] = buffer.addresses
+
+    def states_other_rate(self, threshold: int) -> bool:
+        """Return whether rows of packets tested by ``threshold`` must be apart from those so far."""
+        return self.lfta.has_rate_column and rate_of(threshold) != self._rate
+
+    def begin_rate(self, threshold: int) -> None:
+        """Emit all rows; those that follow are of packets tested by ``threshold``."""
+        self._rate = rate_of(threshold)
+        self.hand_over()
 
     def promise(self, punctuations: tuple[Punctuation, ...]) -> None:
         """Emit the rows that must precede ``punctuations``.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gscope.capture.shedding.settings import SheddingMode
 from gscope.cli.config.shedding import chosen_shedding
 from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -56,6 +57,7 @@ def compile_request(
     """
     files = offer_user_code(config)
     texts, delivered = gather_texts(request)
+    shedding = chosen_shedding(config)
     context = CompileContext(
         interfaces=tuple(interfaces),
         interface_sets=interface_sets(config, interfaces),
@@ -66,7 +68,8 @@ def compile_request(
         is_interleaved=is_interleaved,
         is_resumable=is_resumable,
         window_plan=WindowPlan(request.window_plan),
-        samples=chosen_shedding(config).is_on,
+        samples=shedding.is_on,
+        follows_load=shedding.mode is SheddingMode.AUTO,
         partitions=config.partitions,
         hosts=tuple(hosts),
     )

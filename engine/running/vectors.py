@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from gscope.engine.functions.application import read
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.estimates import REST_BITS
 from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _LIMIT = 2.0**63
+_REST_UNITS = float(1 << REST_BITS)
 """The least FLOAT above all 64-bit integers."""
 
 _DTYPES: dict[GsqlType, Any] = {
@@ -214,6 +216,16 @@ def _scaled(a: Array, factor: Array) -> Array:
     return _bounded(np.floor(a * factor + 0.5))
 
 
+def _scaled_whole(a: Array, factor: Array) -> Array:
+    return np.where(factor == 1, a, _bounded(np.floor(a * factor)))
+
+
+def _scaled_rest(a: Array, factor: Array) -> Array:
+    scaled = a * factor
+    rest = np.floor((scaled - np.floor(scaled)) * _REST_UNITS)
+    return np.where((factor != 1) & np.isfinite(scaled), rest, 0).astype(np.int64)
+
+
 def _bounded(scaled: Array) -> Array:
     """Return whole FLOATs as INT, at most an end of 64 bits; NaN gives 0."""
     # A double that 64 bits cannot hold has no defined conversion in numpy.
@@ -268,6 +280,8 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "ge": lambda a, b: ~_is_less(a, b),
     "not": np.logical_not,
     "scaled_int": _scaled,
+    "scaled_whole": _scaled_whole,
+    "scaled_rest": _scaled_rest,
     "int_to_float": lambda a: a.astype(np.float64),
     "bool_to_int": lambda a: a.astype(np.int64),
     "int_to_bool": lambda a: a != 0,

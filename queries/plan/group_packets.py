@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.queries.expressions.expressions import Call, Column, Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.plan.program import AggregationNode, QueryInput, StreamInput
+from gscope.queries.plan.program_sampling import RATE_COLUMN
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression
@@ -53,16 +54,17 @@ def group_packets(program: Program, query: str, name: str) -> GroupPackets:
     if not isinstance(node, AggregationNode):
         message = "it does not group packets alone"
         raise NoGroupPacketsError(message)
-    if not isinstance(node.input, StreamInput) or node.predicate is not None:
+    groups = _groups(program, node)
+    if not isinstance(groups.input, StreamInput) or groups.predicate is not None:
         message = "its groups are of rows of another query, or of a WHERE evaluated on Spark"
         raise NoGroupPacketsError(message)
-    lfta = program.lfta(node.input.lfta)
+    lfta = program.lfta(groups.input.lfta)
     shown = {_key_shown(column.expression): column for column in node.columns}
     low = {column.name: column.expression for column in (*lfta.keys, *lfta.columns)}
     keys: list[tuple[str, str]] = []
     columns: list[NamedExpression] = []
-    for key in node.keys:
-        if isinstance(key.expression, Literal):
+    for key in groups.keys:
+        if isinstance(key.expression, Literal) or key.name == RATE_COLUMN:
             continue
         if not isinstance(key.expression, Column):
             message = f"its term {key.name} in GROUP BY is evaluated on Spark"
@@ -88,9 +90,23 @@ def group_packets(program: Program, query: str, name: str) -> GroupPackets:
             )
         ),
         has_interface_column=False,
+        has_rate_column=False,
     )
     epoch = next((column for column in columns if column.name == lfta.epoch), None)
     return GroupPackets(selection, tuple(keys), lfta.name, epoch)
+
+
+def _groups(program: Program, node: AggregationNode) -> AggregationNode:
+    """Return the node that groups packets, also by the rates at which they are sampled."""
+    if isinstance(node.input, StreamInput):
+        return node
+    below = program.node(node.input.query)
+    has_rates = (
+        isinstance(below, AggregationNode)
+        and isinstance(below.input, StreamInput)
+        and program.lfta(below.input.lfta).has_rate_column
+    )
+    return below if has_rates and isinstance(below, AggregationNode) else node
 
 
 def _key_shown(expression: Expression) -> str:

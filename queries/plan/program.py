@@ -4,7 +4,7 @@ A program is plain frozen data; the daemon and the job both get the whole of it.
 
 Streams: the LFTA called ``flow`` on the interface ``main1`` writes the stream ``flow@main1``; it
 has the LFTA's schema plus, when ``has_interface_column`` is set, the constant STRING column
-``interface``.
+``interface``, and when ``has_rate_column`` is set, ``RATE_COLUMN``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gscope.queries.expressions.expressions import Column, Literal, NamedExpress
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import Interval, first_side
+from gscope.queries.plan.program_sampling import RATE_COLUMN
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 
@@ -69,6 +70,8 @@ class Lfta:
         columns: the output expressions of a selection; () for an aggregation.
         schema: the columns of its output: keys then partials, or ``columns``.
         has_interface_column: whether its streams have the constant column ``interface`` as well.
+        has_rate_column: whether each row states the rate at which its packets were sampled: no row
+            is of packets that were sampled at different rates.
         declared: the orders declared of a selection's columns (``increasing(x)`` …): a packet that
             breaks one of them is left out and counted.
         sampling: which packets it keeps; None for all of them.
@@ -88,6 +91,7 @@ class Lfta:
     columns: tuple[NamedExpression, ...]
     schema: Schema
     has_interface_column: bool = False
+    has_rate_column: bool = False
     declared: tuple[Call, ...] = ()
     sampling: LeafSampling | None = None
     partitioning: StreamPartitioning | None = None
@@ -100,10 +104,13 @@ class Lfta:
 
     @property
     def stream_schema(self) -> Schema:
-        """The schema of its streams: ``schema``, and the column ``interface`` if it has one."""
-        if not self.has_interface_column:
-            return self.schema
-        return Schema((*self.schema.columns, ColumnSchema("interface", GsqlType.STRING)))
+        """The schema of its streams: ``schema``, and ``interface`` and the rate if it has them."""
+        added = []
+        if self.has_interface_column:
+            added.append(ColumnSchema("interface", GsqlType.STRING))
+        if self.has_rate_column:
+            added.append(ColumnSchema(RATE_COLUMN, GsqlType.FLOAT))
+        return Schema((*self.schema.columns, *added)) if added else self.schema
 
     def stream(self, interface: str) -> str:
         """Return the name of the stream that it writes for ``interface``."""

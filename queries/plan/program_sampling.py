@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 HASHED_TYPES = frozenset(GsqlType) - {GsqlType.NULL, GsqlType.FLOAT, GsqlType.STRING}
 """The types of terms: an IP is two words of 64 bits, a value of any other type is one."""
 
+RATE_COLUMN = "$sample_rate"
+"""The column of a stream with the rate at which the packets of each row were sampled."""
+
 
 class SamplingMethod(Enum):
     """How an LFTA chooses the packets that it keeps, of those that its predicate accepts.

@@ -97,6 +97,13 @@ def interval_end(
     return call(f"estimate_low_{kind}", value, squared, least or Literal(None, value.type))
 
 
+def variance_factor() -> Expression:
+    """Return (1 - p)/p² of the rate p: what a sum of squares over a sample is multiplied by."""
+    one, rate = Literal(1.0, GsqlType.FLOAT), call("sample_rate")
+    factor = call("div_float", call("sub_float", one, rate), call("mul_float", rate, rate))
+    return call("coalesce", factor, Literal(0.0, GsqlType.FLOAT))
+
+
 def is_low_end(part: Call) -> bool:
     """Return whether a call is the low end of an interval."""
     return part.function in _LOW_ENDS

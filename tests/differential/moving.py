@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -117,7 +118,7 @@ def traffic(random: Random, packets: int) -> Traffic:
 
 
 def compiled(text: str, *, samples: bool) -> Program:
-    context = CompileContext(("alpha", "beta"), {}, samples=samples)
+    context = CompileContext(("alpha", "beta"), {}, samples=samples, follows_load=samples)
     return compile_queries([QueryText(text, "queries")], context).program
 
 
@@ -133,6 +134,8 @@ class Moved:
         full: the rows of each result from every packet.
         answers: the rows of each result.
         schedules: the last schedule of each stream.
+        captured: the packets.
+        tested: by interface and LFTA, the threshold by which each packet was tested, in order.
         trimmed: the rows that the job has left out.
         cuts: what the log was thinned to: a stream, a threshold, and its first time and end.
         thinned: the rows that the log has removed.
@@ -143,6 +146,8 @@ class Moved:
     answers: dict[str, list[Row]]
     schedules: dict[str, ThresholdSchedule]
     trimmed: int
+    captured: Traffic
+    tested: dict[tuple[str, str], list[int]]
     cuts: tuple[LogCut, ...] = ()
     thinned: int = 0
 
@@ -207,11 +212,14 @@ def moved(
         for lfta in samples[number].lftas:
             step = schedules[f"{lfta}@{name}"].at(time_ns)
             assert step.threshold <= in_force <= step.ceiling
+    tested = defaultdict(list)
+    for name, number, _, in_force in mover.tested:
+        for lfta in samples[number].lftas:
+            tested[name, lfta].append(in_force)
+    run = Moved(program, full, answers, schedules, job.trimmed, captured, tested)
     if not isinstance(job, ThinnedJob):
-        return Moved(program, full, answers, schedules, job.trimmed)
-    return Moved(
-        program, full, answers, schedules, job.trimmed, tuple(job.cuts), job.thinned_tuples
-    )
+        return run
+    return replace(run, cuts=tuple(job.cuts), thinned=job.thinned_tuples)
 
 
 def answered(

@@ -44,8 +44,8 @@ queries/plan/windows: queries queries/expressions queries/catalog
 queries/plan: queries queries/gsql queries/expressions queries/run_folder queries/catalog/scalar
     queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/plan/windows
-queries/plan/sampling: queries/gsql queries/expressions queries/catalog queries/plan
-    queries/plan/windows
+queries/plan/sampling: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
+    queries/catalog/aggregate queries/catalog/ordering queries/plan queries/plan/windows
 queries/plan/partitioning: queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/catalog/aggregate queries/plan queries/plan/sampling
 queries/plan/explain: queries/gsql queries/expressions queries/catalog/scalar

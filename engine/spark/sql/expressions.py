@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.sql import constant_tables
+from gscope.queries.catalog.scalar.estimates import REST_BITS
 from gscope.queries.catalog.scalar.hashes import HASH_OF
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
@@ -39,6 +40,8 @@ SPARK_TYPES: dict[GsqlType, str] = {
 _V4_PREFIX = "X'00000000000000000000FFFF'"
 _UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
+_SCALED = "(cast({0} AS DOUBLE) * {1})"
+_REST_UNITS = f"{float(1 << REST_BITS)}D"
 _NO_MARGIN = "nanvl({1}, 0.0D) <= 0.0D"
 _BELOW = "(cast({0} AS DOUBLE) - sqrt({1}))"
 
@@ -79,6 +82,8 @@ _TEMPLATES: dict[str, str] = {
     "float_to_int": "CASE WHEN {0} >= -9.223372036854775808E18D AND {0} < 9.223372036854775808E18D "
     "THEN cast({0} AS BIGINT) END",
     "scaled_int": "floor(cast({0} AS DOUBLE) * {1} + 0.5D)",
+    "scaled_whole": f"if({{1}} = 1.0D, {{0}}, floor({_SCALED}))",
+    "scaled_rest": f"if({{1}} = 1.0D, 0L, floor(pmod({_SCALED}, 1.0D) * {_REST_UNITS}))",
     "sample_rate": "1.0D",
     "sample_groups": "{0}",
     "estimate_low_int": f"if({_NO_MARGIN}, {{0}}, if(floor({_BELOW}) < {{2}}, {{2}}, floor({_BELOW})))",

@@ -32,6 +32,7 @@ from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import of_no_tuples
 from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.plan.program_sampling import RATE_COLUMN
 from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def merge_of(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     conditions = [each for each in (node.predicate, node.having) if each is not None]
     if (
         not all(map(is_column, [*keys, *(c.expression for c in node.columns)]))
-        or any(key.type is GsqlType.FLOAT for key in keys)
+        or any(key.type is GsqlType.FLOAT and not _is_rate(key) for key in keys)
         or not all(map(is_computable, conditions))
         or distinct & set(keys)
     ):
@@ -193,6 +194,11 @@ def merge_of(node: AggregationNode, schema: Schema) -> PartialMerge | None:
         of_no_rows=_of_no_rows(node) if is_global(node.keys, node.epoch) else (),
         top=FirstRows.kept_by(node.top, node.schema),
     )
+
+
+def _is_rate(key: Expression) -> bool:
+    """Return whether a key is the rate of a sample, which is neither NaN nor 0."""
+    return isinstance(key, Column) and key.name == RATE_COLUMN
 
 
 def _of_no_rows(node: AggregationNode) -> tuple[NamedExpression, ...]:

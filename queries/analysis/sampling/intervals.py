@@ -44,6 +44,7 @@ from gscope.queries.plan.sample_columns import (
     interval_end,
     is_low_end,
     sample_groups,
+    variance_factor,
 )
 from gscope.queries.plan.trees import map_expression, map_nodes
 
@@ -272,10 +273,8 @@ class _Formula:
 
     def _of_total(self, form: Linear) -> Expression:
         """Return z²·(1 - p)/p²·Q."""
-        rate = call("sample_rate")
-        left_out = call("sub_float", number(1.0), rate)
-        factor = call("coalesce", call("div_float", left_out, times(rate, rate)), number(0.0))
-        return times(self._products().of_forms(form, form), times(number(_Z * _Z), factor))
+        factor = times(number(_Z * _Z), variance_factor())
+        return times(self._products().of_forms(form, form), factor)
 
     def _of_ratio(self, ratio: Expression, above: Linear, below: Linear) -> Expression:
         """Return z²·(1 - p)·Q/X², where Q = Σy² - 2r·Σxy + r²·Σx²."""

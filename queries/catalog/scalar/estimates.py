@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 Ends: TypeAlias = tuple[FunctionEntry, FunctionEntry]
 
+REST_BITS = 32
+"""Bits of the fraction that ``scaled_rest`` returns."""
+
+_REST_UNITS = float(1 << REST_BITS)
+
 
 def _scaled_int(value: int, factor: float) -> int:
     """Return the nearest whole number to ``value * factor``, at most an end of 64 bits.
@@ -32,6 +37,25 @@ def _scaled_int(value: int, factor: float) -> int:
     if not math.isfinite(scaled):
         return MAX_INT if scaled > 0 else MIN_INT
     return min(max(math.floor(scaled), MIN_INT), MAX_INT)
+
+
+def _scaled_whole(value: int, factor: float) -> int:
+    """Return the whole part of ``value * factor``; the value itself at the factor 1.
+
+    As in Java, NaN gives 0.
+    """
+    scaled = value * factor
+    if factor == 1 or math.isnan(scaled):
+        return value if factor == 1 else 0
+    return _whole(math.floor, scaled)
+
+
+def _scaled_rest(value: int, factor: float) -> int:
+    """Return what ``_scaled_whole`` leaves, from 0 to below 1, in units of 2⁻³²."""
+    scaled = value * factor
+    if factor == 1 or not math.isfinite(scaled):
+        return 0
+    return math.floor((scaled - math.floor(scaled)) * _REST_UNITS)
 
 
 def _margin(squared: float) -> float:
@@ -109,6 +133,19 @@ _FUNCTIONS = (
         _scaled_int,
         cost=5,
         is_lfta_safe=False,
+    ),
+    # Both parts of a product of which sums are rounded once, whatever the order is that they are
+    # added in.
+    *(
+        FunctionEntry(
+            name,
+            (Parameter(GsqlType.INT), Parameter(GsqlType.FLOAT)),
+            GsqlType.INT,
+            part,
+            cost=5,
+            is_lfta_safe=False,
+        )
+        for name, part in (("scaled_whole", _scaled_whole), ("scaled_rest", _scaled_rest))
     ),
     FunctionEntry(
         "sample_rate",

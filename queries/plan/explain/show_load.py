@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.queries.plan import part_names
 from gscope.queries.plan.sampling.side_epochs import SAME_EPOCHS, WindowEpochs
 
 if TYPE_CHECKING:
@@ -12,28 +13,31 @@ if TYPE_CHECKING:
     from gscope.queries.plan.sampling.moving_samples import MovingSample
     from gscope.queries.plan.sampling.trimmed_sides import TrimmedSide
 
-_EPOCH = "the least rate of each epoch"
-_WINDOW = "the least rate of each window, over all of its slices"
-_INTERVAL = "the least rate of all times at which a row may have partners"
+_EPOCH = "cut at the least rate of each epoch"
+_WINDOW = "cut at the least rate of each window, over all of its slices"
+_INTERVAL = "cut at the least rate of all times at which a row may have partners"
 _LIFE = (
-    "the least rate of each group's life; a group that appears after a rise has no rows until a "
+    "cut at the least rate of each group's life; a group that appears after a rise has no rows until a "
     "part of CLOSING_WHEN without running aggregates has closed it"
 )
-_CUMULATIVE = (
-    "the least rate so far, which never rises: groups may live on after an epoch without tuples"
-)
+_CUMULATIVE = "cut at the least rate so far, which never rises: groups may live on after an epoch without tuples"
 _SCALED = ", by which its counts and sums are scaled"
+_WEIGHTED = "scaled packet by packet: one that was kept at the rate p counts as 1/p packets"
 
 
 def show_load(samples: Iterable[MovingSample]) -> dict[str, dict[str, str]]:
     """Return the rule of each query that follows the load, by the names of its LFTAs."""
-    return {
-        ", ".join(sample.lftas): {
-            query: _rule(sides) + (_SCALED if _is_scaled(sample, query) else "")
-            for query, sides in sample.sides.items()
-        }
-        for sample in samples
+    return {", ".join(sample.lftas): _rules(sample) for sample in samples}
+
+
+def _rules(sample: MovingSample) -> dict[str, str]:
+    parts = {f"{query}.{part_names.GROUPS}" for query in sample.weighted}
+    cut = {
+        query: _rule(sides) + (_SCALED if _is_scaled(sample, query) else "")
+        for query, sides in sample.sides.items()
+        if query not in parts
     }
+    return cut | dict.fromkeys(sample.weighted, _WEIGHTED)
 
 
 def _is_scaled(sample: MovingSample, query: str) -> bool:

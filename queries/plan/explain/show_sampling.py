@@ -74,7 +74,7 @@ def sampling_lines(shown: dict[str, Any]) -> Iterator[str]:
     for lftas, rules in shown["sampled_by_load"].items():
         yield f"with --shedding auto, the rate of LFTA {lftas} follows the load"
         for name, rule in rules.items():
-            yield f"  {name} is cut at {rule}"
+            yield f"  {name} is {rule}"
     for lftas, reason in shown["not_sampled_by_load"].items():
         yield f"with --shedding auto, LFTA {lftas} keeps all packets"
         yield f"  {reason}"

@@ -9,9 +9,10 @@ filtered by one threshold for each of its epochs::
 
 A row of another node was cut at the threshold of a finer epoch, or of one side of a join alone. It
 is cut again by the node that reads it. What lives longer than an epoch of its input (windows,
-interval joins, running aggregates) is cut at the least threshold of its life. Selections and merges pass rows on as they are: packets that
-are answered one by one are exact, whatever the threshold was. Counts and sums of whole rows are scaled by
-the rate of the epoch that counts them.
+interval joins, running aggregates) is cut at the least threshold of its life. Selections and merges
+pass rows on as they are: packets that are answered one by one are exact, whatever the threshold was.
+Counts and sums of whole rows are scaled by the rate of the epoch that counts them, those of single
+packets by the rates that their rows state (``row_rates.py``).
 
 The hash of a row is computed again from its columns: the keys of a group determine the terms by
 which its packets were chosen, so streams need no column for it. A component whose rows cannot be
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.gsql.nodes import JoinKind
+from gscope.queries.plan import part_names
 from gscope.queries.plan.idle_groups import closing_without_history
 from gscope.queries.plan.logical import first_side
 from gscope.queries.plan.program import (
@@ -43,7 +45,9 @@ from gscope.queries.plan.program import (
 from gscope.queries.plan.program_sampling import SamplingMethod
 from gscope.queries.plan.sampling.epoch_rates import RateReader, reads_rate
 from gscope.queries.plan.sampling.long_groups import LongGroups
+from gscope.queries.plan.sampling.row_rates import needs_row_rates, with_component_rates
 from gscope.queries.plan.sampling.sampled_rows import (
+    CannotMove,
     epoch_key,
     grouped,
     joined,
@@ -90,22 +94,21 @@ class MovingSample:
         min_rate: the least rate that its queries allow.
         sides: for each node that answers whole epochs, by name, its sides.
         rates: for each node that reads the column ``sample_rate``, by name, the epochs of these rates.
+        weighted: the queries whose counts and sums weigh each packet by the rate at which it was
+            kept.
     """
 
     lftas: tuple[str, ...]
     min_rate: float
     sides: Mapping[str, tuple[TrimmedSide, ...]]
     rates: Mapping[str, RateReader] = field(default_factory=dict)
+    weighted: frozenset[str] = frozenset()
 
     @property
     def clocks(self) -> tuple[Expression, ...]:
         """The different epochs of its nodes, over the time of packets."""
         sides = (side for sides in self.sides.values() for side in sides)
         return tuple(dict.fromkeys(clock for side in sides for _, clock in side.clocks))
-
-
-class CannotMove(Exception):  # a reason, caught here
-    """Why a component keeps every packet while the load decides."""
 
 
 def moving_samples(program: Program) -> tuple[tuple[MovingSample, ...], dict[str, str]]:
@@ -139,30 +142,43 @@ class _Component:
         sampled = tuple(lfta.name for lfta in lftas if lfta.sampling is not None)
         methods = {lfta.sampling.method for lfta in lftas if lfta.sampling is not None}
         is_grouped = methods == {SamplingMethod.GROUPS}
-        for each in self._component.nodes:
-            if each.scaled and not is_grouped:
-                message = (
-                    f"{each.query} estimates from single packets, whose rate may not change "
-                    "within an epoch"
-                )
-                raise CannotMove(message)
+        self._ensure_rates()
         if len(methods) > 1 or len(sampled) < len(lftas):
             message = "its LFTAs are sampled in different ways"
             raise CannotMove(message)
         for node in self._nodes:
-            if not is_grouped and not isinstance(node, _PASSING):
+            reads_estimates = any(self._of(each).is_estimate for each in node_inputs(node))
+            if not (is_grouped or reads_estimates or isinstance(node, _PASSING)):
                 message = f"{node.query} does not answer packet by packet"
                 raise CannotMove(message)
             known = self._sampling.get(node.query)
             scaled = () if known is None else known.scaled
-            is_estimate = is_grouped and self._is_estimate(node, scaled)
+            is_estimate = (is_grouped or reads_estimates) and self._is_estimate(node, scaled)
             self._add(node)
             if is_estimate:
                 rows = replace(self._rows[node.query], terms=None, is_estimate=True)
                 self._rows[node.query] = rows
             if reads_rate(node) or scaled:
                 self._rates[node.query] = replace(self._rate(node), scaled=scaled)
-        return MovingSample(sampled, self._component.min_rate, self._sides, self._rates)
+        weighted = {
+            node.query.removesuffix(f".{part_names.GROUPS}")
+            for node in self._nodes
+            for each in node_inputs(node)
+            if isinstance(each, StreamInput) and self._program.lfta(each.lfta).has_rate_column
+        }
+        return MovingSample(
+            sampled, self._component.min_rate, self._sides, self._rates, frozenset(weighted)
+        )
+
+    def _ensure_rates(self) -> None:
+        """Ensure that rows state the rates of their packets where nothing else shows them."""
+        needed = needs_row_rates(self._program, self._component)
+        if not needed:
+            return
+        with_component_rates(self._program, self._component, needed)
+        queries = ", ".join(self._program.lfta(name).query for name in needed)
+        message = f"{queries}: compiled for a rate that does not change"
+        raise CannotMove(message)
 
     def _add(self, node: HftaNode) -> None:
         """Note the rows that a node gives, and where it cuts those that it reads."""

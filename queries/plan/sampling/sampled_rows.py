@@ -47,6 +47,10 @@ TIME_FIELDS = frozenset({"time", "timestamp", "time_ns"})
 """The packet fields that are functions of a packet's time."""
 
 
+class CannotMove(Exception):  # a reason, caught by ``moving_samples``
+    """Why a component keeps every packet while the load decides."""
+
+
 @dataclass(frozen=True, slots=True)
 class ThresholdSource:
     """Whose thresholds count: those of streams, or those of the epochs of a node.
@@ -93,7 +97,8 @@ class SampledRows:
         terms: the terms of the hash over the columns; None if these do not determine it.
         epoch: the node whose epochs the rows belong to, and the epoch over the columns; None for
             rows of no epoch.
-        is_estimate: whether the rows are estimates, of whose values no threshold leaves any out.
+        is_estimate: whether the rows are estimates, of whose values no threshold leaves any out,
+            or state the rate that scales them.
     """
 
     query: str
@@ -108,8 +113,13 @@ def rows_of_lfta(lfta: Lfta) -> SampledRows:
     assert lfta.sampling is not None
     named = (*lfta.keys, *lfta.columns)
     times = {name: each for name, each in by_name(named).items() if _is_time(each)}
-    terms = rewritten(lfta.sampling.terms, named)
-    return SampledRows(lfta.query, ((TracedSource(ThresholdSource(lfta.streams), times),),), terms)
+    terms = None if lfta.has_rate_column else rewritten(lfta.sampling.terms, named)
+    return SampledRows(
+        lfta.query,
+        ((TracedSource(ThresholdSource(lfta.streams), times),),),
+        terms,
+        is_estimate=lfta.has_rate_column,
+    )
 
 
 def passed(query: str, rows: SampledRows, named: Sequence[NamedExpression]) -> SampledRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gscope.cli.main import run
 from gscope.cli.render.explain import as_text, explain_compiled
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
@@ -87,8 +88,8 @@ def test_estimates_and_what_is_not_sampled_are_shown() -> None:
         "    whole: tb",
         "    scaled by 1/rate, as counts and sums of what is kept: n",
         "    estimated, without a factor: mean",
-        "  with --shedding auto, LFTA a keeps all packets",
-        "    a estimates from single packets, whose rate may not change within an epoch",
+        "  with --shedding auto, the rate of LFTA a follows the load",
+        "    a is scaled packet by packet: one that was kept at the rate p counts as 1/p packets",
         "  b is not sampled",
         "    b, max(len): a sample of a group's packets does not estimate it",
     ]
@@ -165,3 +166,15 @@ def test_what_intervals_rest_on_is_shown() -> None:
         "    scaled by 1/rate, as counts and sums of what is kept: packets",
         "    packets_low, packets_high, sample_groups: from the groups of a row",
     ]
+
+
+def test_explain_shows_what_rows_state_where_rates_follow_the_load(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = "SELECT tb, count(*) AS n FROM IP GROUP BY time/60 AS tb"
+    assert run(["explain", "-e", text]) == 0
+    assert "$sample_rate" not in capsys.readouterr().out
+    assert run(["explain", "-e", text, "--shedding", "auto"]) == 0
+    printed = capsys.readouterr().out
+    assert "$sample_rate" in printed
+    assert "query is scaled packet by packet" in printed

@@ -303,9 +303,9 @@ def test_results_that_sample_one_query_differently_are_refused() -> None:
     assert bases("".join(queries[:4])) == {"n_low": "32 buckets of groups by srcIP"}
 
 
-def test_components_with_intervals_do_not_follow_the_load() -> None:
-    context = CompileContext(("main",), samples=True)
+def test_intervals_of_single_packets_follow_the_load() -> None:
+    context = CompileContext(("main",), samples=True, follows_load=True)
     program = compile_queries([QueryText(PACKETS, "query")], context).program
-    found, reasons = moving_samples(program)
-    assert not found
-    assert "estimates" in "; ".join(reasons.values())
+    ((sample,), reasons) = moving_samples(program)
+    assert sample.weighted
+    assert not reasons

@@ -53,7 +53,7 @@ def test_packets_that_are_answered_alone_follow_without_trimming() -> None:
     [
         (
             "SELECT tb, count(*) FROM IP GROUP BY time/60 as tb",
-            "estimates from single packets, whose rate may not change within an epoch",
+            "compiled for a rate that does not change",
         ),
         (
             named(
