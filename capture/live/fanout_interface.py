@@ -225,8 +225,7 @@ class FanoutInterface(LiveInterface):
 
     def load(self) -> InterfaceLoad:
         """See ``LiveInterface``; each lane is a thread."""
-        worked_ns = tuple(lane.ring.worked_ns for lane in self._lanes)
-        return replace(super().load(), worked_ns=worked_ns)
+        return replace(super().load(), busy_ns=tuple(lane.ring.busy_ns for lane in self._lanes))
 
     def note_lag(self, now_ns: int) -> None:  # noqa: ARG002  # each lane measures its own lag
         """See ``LiveInterface``."""

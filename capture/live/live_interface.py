@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
@@ -166,7 +167,17 @@ class LiveInterface(Feed):
         """Return how loaded the interface is."""
         self.update_dropped_packets()
         occupancy = self.source.ring_use().occupancy
-        return InterfaceLoad(occupancy, self.dropped_packets, (self.worked_ns,))
+        return InterfaceLoad(occupancy, self.dropped_packets, (self.busy_ns,))
+
+    @property
+    def busy_ns(self) -> int:
+        """Time for which its thread has been busy, in nanoseconds, from any moment on.
+
+        It is all time in which the thread does not wait for packets: with heartbeats, and with the
+        time for which the system lets others run.
+        """
+        waited_ns = self.source.stats.waited_ns
+        return self.worked_ns if waited_ns is None else time.monotonic_ns() - waited_ns
 
     def start_reading(self) -> None:
         """Start taking packets."""

@@ -74,7 +74,7 @@ class LoadSignals:
         occupancy: part of the fullest ring that is in use, from 0 to 1.
         is_measured: whether that ring was measured for these signals, not for earlier ones.
         dropped_packets: packets that the kernel dropped since the capture began.
-        busy: part of the last half second or more that the busiest thread worked.
+        busy: part of the last half second or more that the busiest thread was busy.
         log_fill: part of the log's budget that is in use.
     """
 

@@ -45,12 +45,13 @@ class InterfaceLoad:
     Attributes:
         occupancy: part of its fullest ring that is in use.
         dropped_packets: packets that the kernel dropped since the capture began.
-        worked_ns: time for which each of its threads has worked.
+        busy_ns: time for which each of its threads has been busy, in nanoseconds, from any moment
+            on.
     """
 
     occupancy: float
     dropped_packets: int
-    worked_ns: tuple[int, ...]
+    busy_ns: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -60,8 +61,8 @@ class _Reported:
     Attributes:
         load: how loaded it was.
         at_ns: when it reported; None if it never did, or has ended.
-        busy: part of the time that its busiest thread worked, some time before.
-        busy_since: when the time over which this is taken began, and what threads had worked then.
+        busy: part of the time that its busiest thread was busy, some time before.
+        busy_since: when the time over which this is taken began, and the load's ``busy_ns`` then.
     """
 
     load: InterfaceLoad = InterfaceLoad(0.0, 0, ())
@@ -72,12 +73,12 @@ class _Reported:
     def update(self, load: InterfaceLoad, now_ns: int) -> None:
         """Replace the load. How busy the threads are is known after ``BUSY_NS``."""
         self.load, self.at_ns = load, now_ns
-        since_ns, worked_ns = self.busy_since or (now_ns, load.worked_ns)
+        since_ns, busy_ns = self.busy_since or (now_ns, load.busy_ns)
         if now_ns - since_ns >= BUSY_NS:
-            longest_ns = max(map(sub, load.worked_ns, worked_ns), default=0)
+            longest_ns = max(map(sub, load.busy_ns, busy_ns), default=0)
             self.busy = min(1.0, longest_ns / (now_ns - since_ns))
-            since_ns, worked_ns = now_ns, load.worked_ns
-        self.busy_since = since_ns, worked_ns
+            since_ns, busy_ns = now_ns, load.busy_ns
+        self.busy_since = since_ns, busy_ns
 
 
 @dataclass(slots=True)

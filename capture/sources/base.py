@@ -28,6 +28,8 @@ class SourceStats:
         unread_links: packets per link type that gscope does not decode, by the link type's name.
         drops_read_ns: real time right before ``dropped_packets`` was last brought up to date, in
             nanoseconds since 1970: no later drop is in it. None if the source does not report that.
+        waited_ns: time for which the reader has waited for packets, in nanoseconds; None if the
+            source does not report that.
     """
 
     received_packets: int = 0
@@ -38,6 +40,7 @@ class SourceStats:
     interruptions_total: int = 0
     unread_links: dict[str, int] = field(default_factory=dict)
     drops_read_ns: int | None = None
+    waited_ns: int | None = None
 
 
 class InputState(Enum):

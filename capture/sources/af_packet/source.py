@@ -355,7 +355,9 @@ class AfPacketSource:
         left_ms = None
         if deadline is not None:
             left_ms = max(0, math.ceil((deadline - time.monotonic()) * 1000))
+        began_ns = time.monotonic_ns()
         ready = dict(self._poll.poll(left_ms))
+        self.stats.waited_ns = (self.stats.waited_ns or 0) + time.monotonic_ns() - began_ns
         if not ready:
             return False
         assert self._socket is not None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pyarrow.parquet as pq
@@ -16,13 +17,14 @@ from tests.capture.sources.af_packet.network import DEVICE, own_network, send
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.live.devices import Devices
 from gscope.capture.live.live_capture import capture_live
-from gscope.capture.live.live_interface import LiveInterface
+from gscope.capture.live.live_interface import LiveInterface, RingInterface
 from gscope.capture.live.stop import LiveStop
 from gscope.capture.log.log import read_log
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
 from gscope.capture.shedding.load_control import InterfaceLoad
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
+from gscope.capture.sources.base import SourceStats
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, HashKey, hash_terms
@@ -147,3 +149,22 @@ def test_groups_below_the_threshold_of_their_epoch_are_whole(tmp_path: Path, fan
     # The other query has taken every packet, but groups of this one are missing.
     assert interface.shed == 0
     assert not summary.is_whole
+
+
+@pytest.mark.parametrize(("waited_ns", "busy_ns"), [(70, 30), (100, 0), (None, 20)])
+def test_a_thread_is_busy_unless_it_waits_for_packets(
+    monkeypatch: pytest.MonkeyPatch, waited_ns: int | None, busy_ns: int
+) -> None:
+    source: Any = SimpleNamespace(stats=SourceStats(waited_ns=None if waited_ns is None else 5))
+    clock: Any = SimpleNamespace(real_ns=lambda: 0, monotonic_ns=lambda: 0)
+    unused: Any = None
+    interface = RingInterface("main", source, unused, {}, 0, unused, clock)
+    now_ns = 1000
+    clock_of_process = SimpleNamespace(monotonic_ns=lambda: now_ns)
+    monkeypatch.setattr("gscope.capture.live.live_interface.time", clock_of_process)
+    before_ns = interface.busy_ns
+    now_ns += 100
+    interface.worked_ns += 20
+    if waited_ns is not None:
+        source.stats.waited_ns += waited_ns
+    assert interface.busy_ns - before_ns == busy_ns

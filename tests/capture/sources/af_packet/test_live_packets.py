@@ -227,3 +227,19 @@ def test_hardware_time_needs_a_privilege_of_its_own(
 def test_sizes_that_cannot_be_are_refused(live: Opener, option: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"invalid (ring size|snap length) .*: expected "):
         live(**option)
+
+
+def test_time_counts_as_waited_only_while_no_packet_is_there(live: Opener) -> None:
+    source = live()
+    began_s = time.monotonic()
+    assert source.next_block(0.1) is None
+    passed_ns = (time.monotonic() - began_s) * 1e9
+    waited_ns = source.stats.waited_ns
+    assert waited_ns is not None
+    assert 0.09e9 < waited_ns <= passed_ns
+    # Several blocks of the ring: while the second is there, nobody waits.
+    send(numbered_frame(number, 1400) for number in range(3000))
+    assert source.next_block(PATIENCE_S) is not None
+    waited_ns = source.stats.waited_ns
+    assert source.next_block(PATIENCE_S) is not None
+    assert source.stats.waited_ns == waited_ns
