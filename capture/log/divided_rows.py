@@ -1,6 +1,6 @@
 """Rows ordered by ranges of partitions, so that a reader of some partitions skips most others.
 
-The partition of a row is computed only where there are so many that some are divided. A segment has
+The partition of a row is computed only in a segment with enough rows to be divided. A segment has
 a few row groups for each range of partitions, not one for each partition: reading a row group costs
 about as much as reading a thousand rows.
 """
