@@ -24,15 +24,20 @@ _HELP_OPTION = "help"
 
 def page_names(top: click.Group) -> dict[str, str | None]:
     """Return the name of each page with its command; None for the page of ``gscope`` itself."""
-    with click.Context(top, info_name="gscope") as context:
+    with _described(top) as context:
         return {"gscope": None} | {f"gscope-{name}": name for name in top.list_commands(context)}
 
 
 def page(top: click.Group, name: str | None) -> str:
     """Return the page of the command ``name``, of ``gscope`` itself for None."""
-    with click.Context(top, info_name="gscope") as context:
+    with _described(top) as context:
         lines = _overview(top, context) if name is None else _command(top, context, name)
         return "\n".join(lines) + "\n"
+
+
+def _described(top: click.Group) -> click.Context:
+    """Return a context with the settings of ``top``: click keeps the help option that it names."""
+    return click.Context(top, info_name="gscope", **top.context_settings)
 
 
 def _overview(top: click.Group, context: click.Context) -> Iterator[str]:

@@ -56,7 +56,7 @@ def test_groff_and_mandoc_find_no_fault(name: str) -> None:
 @needs("groff")
 @pytest.mark.parametrize("name", [name for name in PAGES if PAGES[name]])
 def test_a_page_says_all_that_help_says(name: str) -> None:
-    with click.Context(cli, info_name="gscope") as context:
+    with click.Context(cli, info_name="gscope", **cli.context_settings) as context:
         command = cli.get_command(context, PAGES[name] or "")
         assert command is not None
         rendered = " ".join(words(shown(page(cli, PAGES[name]))))
@@ -66,6 +66,21 @@ def test_a_page_says_all_that_help_says(name: str) -> None:
             if isinstance(each, click.Option) and not each.hidden:
                 assert f" {each.opts[-1]}" in rendered
                 assert " ".join(words((each.help or "").partition("Default:")[0])) in rendered
+
+
+@pytest.mark.parametrize("name", [None, "run"])
+def test_a_page_names_the_same_help_options_as_the_command(
+    name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """click keeps the help option that it makes first: ``gscope run -h`` works after a page."""
+    with click.Context(cli, info_name="gscope", **cli.context_settings) as context:
+        command = cli if name is None else cli.get_command(context, name)
+        assert command is not None
+        monkeypatch.setattr(command, "_help_option", None)
+        assert r"\-h, \-\-help" in page(cli, name)
+        shown = command.get_help_option(context)
+    assert shown is not None
+    assert shown.opts == ["-h", "--help"]
 
 
 @needs("groff")
