@@ -43,21 +43,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put modules that share the Spark session first, then slow ones, then all others.
+    """Put modules with sessions of their own first, then those that share one, then slow ones.
 
     Two processes begin with a half of the items each: only one of them starts a session as long as
-    the other has something else to do, and what remains to be shared at the end is short.
+    the other has something else to do, and takes a half of what is left whenever it has nothing.
+    A module that ends the shared session comes before there is one, and slow tests come before
+    others, so that what is shared at the end is short.
     """
     ranks: dict[Path, int] = {}
     for item in items:
-        ranks[item.path] = min(ranks.get(item.path, 2), _rank(item))
+        ranks[item.path] = min(ranks.get(item.path, len(_RANKS)), _rank(item))
     items.sort(key=lambda item: ranks[item.path])
 
 
+_RANKS = ("own session", "slow, shared session", "shared session", "slow", "others")
+
+
 def _rank(item: pytest.Item) -> int:
-    if "shared_spark" in getattr(item, "fixturenames", ()):
-        return 0
-    return 1 if item.get_closest_marker("slow") else 2
+    is_slow = item.get_closest_marker("slow") is not None
+    if item.get_closest_marker("own_session"):
+        kind = "own session"
+    elif "shared_spark" in getattr(item, "fixturenames", ()):
+        kind = "slow, shared session" if is_slow else "shared session"
+    else:
+        kind = "slow" if is_slow else "others"
+    return _RANKS.index(kind)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

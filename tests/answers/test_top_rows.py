@@ -167,5 +167,6 @@ def test_sql_and_operators_give_the_same_rows_over_crashes(
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
     monkeypatch.setattr(evaluation, "MAX_BRANCHES", 3)
     monkeypatch.setattr(task_planner, "MAX_TASK_ROWS", -1)
-    way = replace(CRASHING, is_interpreted=True)
+    # Each of its steps evaluates a dozen queries in SQL.
+    way = replace(CRASHING, is_interpreted=True, chunks=4, crashes=2)
     check(answer(of_live, files, way, spark))

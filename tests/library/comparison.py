@@ -28,9 +28,7 @@ LIBRARY = Path(__file__).parents[2] / "queries" / "library"
 DIGITS = 9
 """The digits in which numbers with a point agree; sums in another order differ in the last ones."""
 
-_STEPS_BACK = Variation(
-    "library", is_interpreted=True, skew_ns=3600 * SECOND_NS, interprets_plans=True
-)
+_STEPS_BACK = Variation("library", skew_ns=3600 * SECOND_NS, interprets_plans=True)
 """The captures step back in time, as captures do."""
 
 

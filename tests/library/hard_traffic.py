@@ -176,15 +176,16 @@ def over_ipv6() -> Iterator[Sent]:
     yield 2.5, frame(said / DNS(id=9, qr=1, rcode=2, qd=DNSQR(qname="six.example", qtype="AAAA")))
 
 
-MADE: dict[str, list[Sent]] = {
-    "handshakes with losses": list(lost_handshakes()),
-    "slow names": list(slow_names()),
-    "names that fail": [*lookup(1, "a.example", 3), *lookup(2, "b.example", 5, 0.2)],
-    "open connections": list(open_connections()),
-    "segments sent again": list(sent_again()),
-    "flood beside a connection": list(flood_beside_a_connection()),
-    "DHCP by broadcast": list(leases()),
-    "regular voice": list(regular_voice()),
-    "over IPv6": list(over_ipv6()),
-}
-"""Traces by what they contain."""
+def made() -> dict[str, list[Sent]]:
+    """Return the traces by what they contain."""
+    return {
+        "handshakes with losses": list(lost_handshakes()),
+        "slow names": list(slow_names()),
+        "names that fail": [*lookup(1, "a.example", 3), *lookup(2, "b.example", 5, 0.2)],
+        "open connections": list(open_connections()),
+        "segments sent again": list(sent_again()),
+        "flood beside a connection": list(flood_beside_a_connection()),
+        "DHCP by broadcast": list(leases()),
+        "regular voice": list(regular_voice()),
+        "over IPv6": list(over_ipv6()),
+    }

@@ -21,6 +21,7 @@ _COMMENT = re.compile(r"--[^\n]*|DEFINE \{[^}]*\}|Query \w+:", re.IGNORECASE)
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @needs("tshark")
 def test_every_query_gives_the_rows_of_its_oracle(tmp_path: Path, spark: SparkSession) -> None:
     """One test, because one reading of the trace answers all queries."""

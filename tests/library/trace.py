@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from tests.capture.packet.kernel_reader import RawPacket
 from tests.capture.packet.raw_captures import read_capture
 from tests.capture.sources.files.capture_bytes import block_of, option
-from tests.library.hard_traffic import MADE
-from tests.library.things import THINGS
+from tests.library.hard_traffic import made
+from tests.library.things import things
 from tests.library.traffic import BASE
 from tests.support.requirements import captures
 
@@ -67,10 +67,10 @@ def write_trace(path: Path) -> list[Part]:
 def _sources() -> Iterable[tuple[str, list[RawPacket], bool]]:
     for path in captures():
         yield path.name, read_capture(path), False
-    for name, thing in THINGS.items():
+    for name, thing in things().items():
         yield f"what {name} finds", _raw(thing.sent), True
         yield f"what {name} does not find", _raw(thing.absent), True
-    for name, sent in MADE.items():
+    for name, sent in made().items():
         yield name, _raw(sent), True
 
 

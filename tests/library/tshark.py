@@ -99,7 +99,7 @@ class Packet:
         seconds, _, fraction = (self.text("frame.time_epoch") or "").partition(".")
         return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
 
-    @property
+    @cached_property
     def time(self) -> int:
         """Seconds since 1970."""
         return self.time_ns // 10**9
@@ -109,7 +109,7 @@ class Packet:
         """Minutes since 1970."""
         return self.time // 60
 
-    @property
+    @cached_property
     def len(self) -> int:
         """Bytes on the wire."""
         return self.number_of("frame.len")
@@ -121,12 +121,12 @@ class Packet:
             return 4 if self.text("ip.src") else 0
         return 6 if self.layers[:1] == ["ipv6"] and self.text("ipv6.src") else 0
 
-    @property
+    @cached_property
     def source(self) -> str:
         """The sender's IP address."""
         return self.text("ip.src" if self.version == 4 else "ipv6.src") or ""
 
-    @property
+    @cached_property
     def target(self) -> str:
         """The receiver's IP address."""
         return self.text("ip.dst" if self.version == 4 else "ipv6.dst") or ""

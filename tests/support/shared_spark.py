@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import os
+import subprocess
+import sys
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.jvm.class_data_archive import with_archive
+from gscope.engine.spark.jvm import class_data_archive
+from gscope.engine.spark.jvm.class_data_archive import (
+    BUILD_TIMEOUT_S,
+    DISABLED_BY,
+    archive_path,
+    can_archive,
+    with_archive,
+)
 from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
@@ -15,12 +25,27 @@ from gscope.engine.spark.jvm.session import (
     start_session,
     stop_session,
 )
+from gscope.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+
+def archived(settings: JvmSettings) -> JvmSettings:
+    """Return ``settings`` with the class-data archive of this user, built now if it is missing.
+
+    The jobs of a test run start often enough for it to pay at once. Those that root starts run as
+    another user, and build an archive that root does not use.
+    """
+    if not os.environ.get(DISABLED_BY) and can_archive(settings):
+        with suppress(EngineError):  # this user may have no cache
+            if not archive_path(settings).exists():
+                command = [sys.executable, "-P", "-m", class_data_archive.__name__]
+                subprocess.run(command, check=False, capture_output=True, timeout=BUILD_TIMEOUT_S)
+    return with_archive(settings)
 
 
 class SharedSpark:
@@ -33,7 +58,7 @@ class SharedSpark:
     def session(self) -> SparkSession:
         """The session, started if need be."""
         if self._open is None:
-            settings = with_archive(JvmSettings(find_java(), heap_bytes=2 << 30))
+            settings = archived(JvmSettings(find_java(), heap_bytes=2 << 30))
             jvm = launch_jvm(settings, self._folder)
             self._open = start_session(jvm, SessionSettings(cores=2)), jvm
         return self._open[0]

@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.support.gscope_command import wait_for
+from tests.support.shared_spark import archived
 
 from gscope.engine.spark.cluster.executors import prepare_executors
 from gscope.engine.spark.cluster.master import Master
 from gscope.engine.spark.cluster.settings import ClusterSettings
-from gscope.engine.spark.jvm.class_data_archive import with_archive
 from gscope.engine.spark.jvm.class_path import class_path, scala_version, spark_home
 from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
 from gscope.engine.spark.jvm.java import find_java
-from gscope.engine.spark.jvm.jvm_settings import JvmSettings
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings, archive_options
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
 from gscope.engine.storage.transfer.run_files import RunFiles, prepare_files
 
@@ -177,6 +177,8 @@ class SparkCluster:
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
         ]
+        archive = archived(JvmSettings(find_java())).archive
+        java += [] if archive is None else archive_options(find_java(), archive)
         java += ["-Djava.net.preferIPv4Stack=true", f"-Djava.io.tmpdir={folder}"]
         java += [f"-Dlog4j2.configurationFile={(self.folder / 'log4j2.properties').as_uri()}"]
         java += ["--add-opens=java.base/java.lang=ALL-UNNAMED"]
@@ -297,7 +299,7 @@ class ClusterSession:
         conf = {"spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
         chosen = ClusterSettings(master, secret=secret, conf=conf, **settings)
         java = JvmSettings(find_java(), heap_bytes=1 << 30, master=master)
-        with launch_jvm(with_archive(java), folder) as jvm:
+        with launch_jvm(archived(java), folder) as jvm:
             session = start_session(jvm, SessionSettings(cluster=chosen))
             try:
                 prepare_executors(session, chosen)

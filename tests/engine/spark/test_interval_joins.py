@@ -164,7 +164,7 @@ def test_an_interval_join_is_what_nested_loops_find(
     check(case, Traffic(tmp_path / "2", seed=2), many(4 if asks_python else 12), spark, SMALL)
     with mock.patch.object(task_planner, "MAX_TASK_ROWS", -1):
         # In SQL a step takes ten times as long as in a task.
-        check(case, Traffic(tmp_path / "3", seed=2), many(4 if asks_python else 6), spark, SMALL)
+        check(case, Traffic(tmp_path / "3", seed=2), many(2 if asks_python else 3), spark, SMALL)
 
 
 @pytest.mark.parametrize("name", ["inner_residual", "right_outer_around", "outer_residual"])

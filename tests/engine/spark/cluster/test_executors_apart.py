@@ -36,7 +36,13 @@ if TYPE_CHECKING:
 
     from gscope.engine.steps.steps import Evaluation, Step
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_root, needs("unshare", "openssl")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.own_session,
+    pytest.mark.slow,
+    needs_root,
+    needs("unshare", "openssl"),
+]
 
 CASES = {case.name: case for case in all_cases()}
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.golden.cases import Case
     from tests.support.shared_spark import SharedSpark
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.own_session, pytest.mark.slow]
 
 CASES = {case.name: case for case in all_cases()}
 CHOSEN = cases([CASES["max_dups"]], long=[c for n, c in CASES.items() if n != "max_dups"])

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from tests.support.shared_spark import archived
 
-from gscope.engine.spark.jvm.class_data_archive import with_archive
 from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.spark.jvm.gateway import JvmProcess
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.own_session]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def jvm(
     tmp_path_factory: pytest.TempPathFactory, shared_spark: SharedSpark
 ) -> Iterator[JvmProcess]:
     shared_spark.release()
-    settings = with_archive(JvmSettings(find_java(), heap_bytes=1 << 30))
+    settings = archived(JvmSettings(find_java(), heap_bytes=1 << 30))
     here = tmp_path_factory.mktemp("here")
     (here / "json.py").write_text("raise SystemExit('imported from the working directory')\n")
     with pytest.MonkeyPatch.context() as patch:

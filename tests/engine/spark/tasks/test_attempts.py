@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark import TaskContext, cloudpickle
+from tests.support.shared_spark import archived
 
-from gscope.engine.spark.jvm.class_data_archive import with_archive
 from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
@@ -40,7 +40,7 @@ def retrying(shared_spark: SharedSpark, tmp_path: Path) -> Iterator[SparkSession
     """A session that runs a failing task once more, as a cluster does."""
     shared_spark.release()
     (tmp_path / "jvm").mkdir()
-    jvm = launch_jvm(with_archive(JvmSettings(find_java(), heap_bytes=1 << 30)), tmp_path / "jvm")
+    jvm = launch_jvm(archived(JvmSettings(find_java(), heap_bytes=1 << 30)), tmp_path / "jvm")
     session = start_session(jvm, SessionSettings(extra={"spark.master": "local[2,2]"}))
     yield session
     stop_session(session, jvm)
@@ -63,6 +63,7 @@ class FailsOnce:
 
 
 @pytest.mark.spark
+@pytest.mark.own_session
 def test_files_and_counters_are_those_of_the_attempt_that_counts(
     retrying: SparkSession, tmp_path: Path
 ) -> None:
