@@ -338,7 +338,7 @@ def _whole_quotient(g: Grower, d: int) -> Expression:
 
 def _quotient(dividend: Expression, divisor: Expression) -> Expression:
     """An integer; of aggregates ``/`` has a fraction."""
-    op = "div" if any(part.op == "aggregate" for part in dividend.walk()) else "/"
+    op = "div" if dividend.has_aggregate else "/"
     return Expression(op, _INT, (dividend, divisor))
 
 

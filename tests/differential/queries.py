@@ -210,7 +210,8 @@ class QueryMaker:
             named.append(Named(name, expression))
             is_small = expression in grower.small
             is_ordered = any(part in ordered for part in expression.walk())
-            fields.append(Field(name, expression.type, unit, is_small, is_ordered))
+            is_aggregate = expression.has_aggregate
+            fields.append(Field(name, expression.type, unit, is_small, is_ordered, is_aggregate))
         return tuple(named), tuple(fields)
 
     def _group(self) -> Group:
@@ -400,6 +401,7 @@ class QueryMaker:
                 unit_ns=unit if i == at else 0,
                 is_ordered=False,
                 is_small=all(s.fields[i].is_small for s in inputs),
+                is_aggregate=any(s.fields[i].is_aggregate for s in inputs),
             )
             for i, f in enumerate(first)
         )

@@ -48,6 +48,7 @@ class Expression:
         text: of a literal, as it is written; of a column, its name; of an aggregate, its function.
         value: of a literal.
         side: of a column: which input it is of.
+        is_aggregate: of a column: whether an aggregate is in it, in the query that makes it.
     """
 
     op: str
@@ -56,6 +57,7 @@ class Expression:
     text: str = ""
     value: Value = None
     side: int = 0
+    is_aggregate: bool = False
 
     def render(self, aliases: tuple[str, ...] = ("",)) -> str:
         """As GSQL; ``aliases`` names the inputs, "" leaves columns unqualified."""
@@ -84,6 +86,11 @@ class Expression:
         yield self
         for argument in self.arguments:
             yield from argument.walk()
+
+    @property
+    def has_aggregate(self) -> bool:
+        """Whether it, or a column that it reads, contains an aggregate: then ``/`` has a fraction."""
+        return any(part.op == "aggregate" or part.is_aggregate for part in self.walk())
 
     @property
     def is_constant(self) -> bool:
@@ -133,6 +140,7 @@ class Field:
         unit_ns: of a column that increases with time: about how much time one step of it is; 0 for others.
         is_small: INT only: a small number of a packet, such as its length.
         is_ordered: it is made of ordered columns, so that it may be found to be ordered itself.
+        is_aggregate: whether an aggregate is in it.
     """
 
     name: str
@@ -140,6 +148,7 @@ class Field:
     unit_ns: int = 0
     is_small: bool = True
     is_ordered: bool = False
+    is_aggregate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,7 +482,9 @@ def closure(query: Query) -> list[Query]:
 
 def column(field: Field, side: int = 0) -> Expression:
     """A reference to a column of an input."""
-    return Expression("column", field.type, text=field.name, side=side)
+    return Expression(
+        "column", field.type, text=field.name, side=side, is_aggregate=field.is_aggregate
+    )
 
 
 def literal(text: str, type_: Type, value: Value) -> Expression:
