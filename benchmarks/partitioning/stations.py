@@ -256,6 +256,9 @@ class Stations:
 def read_answers(folder: Path, result: str) -> pa.Table:
     """Return the rows of a result in all files below ``folder``, sorted by all columns."""
     tables = list(_tables(folder, result))
+    if not tables:
+        # A live run makes no file of a result without rows.
+        return pa.table({})
     table = pa.concat_tables(tables)
     return table.sort_by([(name, "ascending") for name in table.column_names]).combine_chunks()
 
