@@ -83,7 +83,9 @@ _TEMPLATES: dict[str, str] = {
     "THEN cast({0} AS BIGINT) END",
     "scaled_int": "floor(cast({0} AS DOUBLE) * {1} + 0.5D)",
     "scaled_whole": f"if({{1}} = 1.0D, {{0}}, floor({_SCALED}))",
-    "scaled_rest": f"if({{1}} = 1.0D, 0L, floor(pmod({_SCALED}, 1.0D) * {_REST_UNITS}))",
+    # From 2⁵² on every FLOAT is whole. NaN is greater in Spark.
+    "scaled_rest": f"if({{1}} = 1.0D OR abs({_SCALED}) >= {float(1 << 52)}D, 0L, "
+    f"floor(({_SCALED} - floor({_SCALED})) * {_REST_UNITS}))",
     "sample_rate": "1.0D",
     "sample_groups": "{0}",
     "estimate_low_int": f"if({_NO_MARGIN}, {{0}}, if(floor({_BELOW}) < {{2}}, {{2}}, floor({_BELOW})))",

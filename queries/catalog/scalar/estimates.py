@@ -51,7 +51,10 @@ def _scaled_whole(value: int, factor: float) -> int:
 
 
 def _scaled_rest(value: int, factor: float) -> int:
-    """Return what ``_scaled_whole`` leaves, from 0 to below 1, in units of 2⁻³²."""
+    """Return what ``_scaled_whole`` leaves, from 0 to 1, in units of 2⁻³².
+
+    It is 1 for products that are negative and so close to 0 that the difference is rounded.
+    """
     scaled = value * factor
     if factor == 1 or not math.isfinite(scaled):
         return 0
