@@ -35,6 +35,7 @@ from gscope.capture.log.os_errors import plain_errors
 from gscope.capture.log.segment_rows import SegmentRows
 from gscope.errors import StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
+from gscope.queries.streams.flight_requests import request_fields
 from gscope.queries.streams.leases import answered_from_json
 from gscope.queries.streams.wire import encode
 
@@ -124,7 +125,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Subscribe, or read a segment; see the module."""
         with client_errors():
-            fields = parsed(ticket.ticket)
+            fields = request_fields(ticket.ticket)
             if "segment" in fields:
                 return self.segment(context, *_segment(fields["segment"]))
             return self.subscription(context, fields, _cursors(fields.get("cursors")))
@@ -229,7 +230,7 @@ class _Limit:
 
 def _describe(server: LogServer, body: bytes) -> object:
     """Describe the log, for a consumer if one is named, which registers it."""
-    consumer = parsed(body).get("consumer")
+    consumer = request_fields(body).get("consumer")
     acknowledged = {} if consumer is None else server.log.register(str(consumer))
     begun = server.log.begun if server.role == SENSOR else {}
     streams = describe_streams(server.log.positions, acknowledged, begun)
@@ -238,20 +239,20 @@ def _describe(server: LogServer, body: bytes) -> object:
 
 def _acknowledge(server: LogServer, body: bytes) -> object:
     """Record what a consumer no longer needs."""
-    fields = parsed(body)
+    fields = request_fields(body)
     server.log.acknowledge(str(fields.get("consumer")), _cursors(fields.get("cursors")))
     return {}
 
 
 def _deregister(server: LogServer, body: bytes) -> object:
     """Forget a consumer that registered itself."""
-    server.log.deregister(str(parsed(body).get("consumer")))
+    server.log.deregister(str(request_fields(body).get("consumer")))
     return {}
 
 
 def _punctuate(server: LogServer, body: bytes) -> object:
     """Request heartbeats of streams as soon as they can promise the given bounds."""
-    wanted = parsed(body).get("wanted")
+    wanted = request_fields(body).get("wanted")
     if not isinstance(wanted, dict):
         message = f"invalid wanted: expected an object of promises by stream, got {wanted!r:.100}"
         raise StreamError(message)
@@ -264,7 +265,7 @@ def _lease(server: LogServer, body: bytes) -> object:
 
     Also takes the times that the consumer answers, and returns the limits of streams.
     """
-    fields = parsed(body)
+    fields = request_fields(body)
     consumer, batches = str(fields.get("consumer")), _sequences(fields.get("batches"))
     try:
         answered = answered_from_json(fields.get("answered", {}))
@@ -309,23 +310,6 @@ class client_errors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, StreamError):
             raise flight.FlightServerError(str(error)) from error
-
-
-def parsed(body: bytes) -> dict[str, object]:
-    """Return the object in ``body``.
-
-    Raises:
-        StreamError: it is not JSON, or not an object.
-    """
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        message = "the request is not JSON"
-        raise StreamError(message) from error
-    if not isinstance(fields, dict):
-        message = "the request is not a JSON object"
-        raise StreamError(message)
-    return fields
 
 
 def _bounds(value: object) -> dict[str, int]:

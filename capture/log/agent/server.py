@@ -23,10 +23,11 @@ import pyarrow.flight as flight
 
 from gscope.capture.log.os_errors import plain_errors
 from gscope.capture.log.remote.server import TokenCheckFactory, connection_of, ensure_small
-from gscope.capture.log.server import STOP_SECONDS, client_errors, parsed
+from gscope.capture.log.server import STOP_SECONDS, client_errors
 from gscope.errors import StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
 from gscope.queries.streams.event_codec import to_plain
+from gscope.queries.streams.flight_requests import request_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +87,7 @@ class ControlServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow h
             message = f"unknown action {action.type!r:.100}; available: {sorted(self._actions)}"
             raise flight.FlightServerError(message)
         with client_errors():
-            return [json.dumps(handler(parsed(body))).encode()]
+            return [json.dumps(handler(request_fields(body))).encode()]
 
     def list_actions(self, _context: Any) -> Any:
         """Return the actions there are."""

@@ -12,8 +12,9 @@ import pyarrow.flight as flight
 
 from gscope.capture.log.remote.connection import AUTHORIZATION
 from gscope.capture.log.remote.request_bound import MAX_REQUEST_BYTES
-from gscope.capture.log.server import LogServer, parsed
+from gscope.capture.log.server import LogServer
 from gscope.errors import StreamError
+from gscope.queries.streams.flight_requests import request_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -184,7 +185,7 @@ def connection_of(context: Any) -> str:
 
 def _consumer(body: bytes) -> str | None:
     try:
-        consumer = parsed(body).get("consumer")
+        consumer = request_fields(body).get("consumer")
     except StreamError as error:
         raise flight.FlightServerError(str(error)) from error
     return None if consumer is None else str(consumer)

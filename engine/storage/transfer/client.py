@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from gscope.errors import StreamError
 from gscope.queries.streams.flight_errors import FlightErrors, sentence_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from gscope.engine.storage.transfer.access import FileAccess
@@ -123,20 +121,3 @@ class _TransferErrors(FlightErrors):
     def silence(self, error: BaseException) -> str:
         """Return the error of a server that does not answer."""
         return f"the job at {self._location} does not answer: {sentence_of(error)}"
-
-
-def fields_of(request: bytes) -> Mapping[str, Any]:
-    """Return the fields of a request.
-
-    Raises:
-        StreamError: it is not a JSON object.
-    """
-    try:
-        fields = json.loads(request)
-    except (ValueError, RecursionError) as error:
-        message = "the request is not JSON"
-        raise StreamError(message) from error
-    if not isinstance(fields, dict):
-        message = "the request is not a JSON object"
-        raise StreamError(message)
-    return fields

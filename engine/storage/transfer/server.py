@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pyarrow.parquet as pq
 
-from gscope.engine.storage.transfer.client import fields_of
 from gscope.errors import EngineError, StreamError
 from gscope.queries.os_errors import os_reason
+from gscope.queries.streams.flight_requests import request_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -108,7 +108,7 @@ class FileServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has 
     def do_get(self, _context: Any, ticket: Any) -> Any:
         """Send the rows of a file."""
         with _client_errors():
-            fields = fields_of(ticket.ticket)
+            fields = request_fields(ticket.ticket)
             path, names = self._path(fields, _READABLE), _names(fields.get("columns"))
             groups = _numbers(fields.get("row_groups"))
             file = pq.ParquetFile(path)
@@ -133,7 +133,7 @@ class FileServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has 
     def do_put(self, _context: Any, descriptor: Any, reader: Any, _writer: Any) -> None:
         """Write a new file; an incomplete one is removed."""
         with _client_errors():
-            fields = fields_of(descriptor.command)
+            fields = request_fields(descriptor.command)
             path, size = self._path(fields, _WRITABLE), fields.get("bytes")
             with self._turn():
                 # A folder of the step exists; one for a value of a column is made with its file.
@@ -153,7 +153,7 @@ class FileServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has 
             if action.type != "rows":
                 message = f"unknown action {action.type!r:.100}"
                 raise StreamError(message)
-            path = self._path(fields_of(action.body.to_pybytes()), _READABLE)
+            path = self._path(request_fields(action.body.to_pybytes()), _READABLE)
             metadata = pq.read_metadata(path)
             groups = range(metadata.num_row_groups)
             return [json.dumps([metadata.row_group(n).num_rows for n in groups]).encode()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -32,6 +33,7 @@ from gscope.queries.plan.sampling.moving_samples import moving_samples
 from gscope.queries.streams.messages import Batch, Heartbeat
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from gscope.capture.interface.summary import CaptureSummary
@@ -104,16 +106,13 @@ def least(schedule: ThresholdSchedule, epoch: int) -> int:
     return min(schedule.at(each).threshold for each in times)
 
 
-@pytest.mark.live
-@pytest.mark.parametrize("fanout", [1, 3])
-def test_groups_below_the_threshold_of_their_epoch_are_whole(tmp_path: Path, fanout: int) -> None:
-    compiled, folder = program(), tmp_path / "log"
-    assert len(moving_samples(compiled)[0]) == 1
+@contextmanager
+def overload() -> Iterator[None]:
+    """An overload until the rate has fallen three times, however slow this machine is."""
     begins: list[float] = []
     falls: list[float] = []
 
     def load(_: LiveInterface) -> InterfaceLoad:
-        # Overloaded until the rate has fallen three times, however slow this machine is.
         now = time.monotonic()
         begins.append(now)
         is_overloaded = now - begins[0] > 0.5 and len(falls) < 3
@@ -122,6 +121,15 @@ def test_groups_below_the_threshold_of_their_epoch_are_whole(tmp_path: Path, fan
         return InterfaceLoad(0.9 if is_overloaded else 0.1, 0, (0,))
 
     with mock.patch.object(LiveInterface, "load", load):
+        yield
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("fanout", [1, 3])
+def test_groups_below_the_threshold_of_their_epoch_are_whole(tmp_path: Path, fanout: int) -> None:
+    compiled, folder = program(), tmp_path / "log"
+    assert len(moving_samples(compiled)[0]) == 1
+    with overload():
         summary = captured(folder, compiled, fanout, 3.0)
     messages = read_log(folder)
     last = {m.stream: m.schedule for m in messages if isinstance(m, Heartbeat)}

@@ -237,7 +237,7 @@ def test_time_counts_as_waited_only_while_no_packet_is_there(live: Opener) -> No
     waited_ns = source.stats.waited_ns
     assert waited_ns is not None
     assert 0.09e9 < waited_ns <= passed_ns
-    # Several blocks of the ring: while the second is there, nobody waits.
+    # Several blocks of the ring: the reader does not wait while the second is there.
     send(numbered_frame(number, 1400) for number in range(3000))
     assert source.next_block(PATIENCE_S) is not None
     waited_ns = source.stats.waited_ns
