@@ -17,6 +17,7 @@ import hashlib
 import logging
 import os
 import re
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -44,6 +45,8 @@ _log = logging.getLogger(__name__)
 
 _NAMING_FOLDERS = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR")
 """Environment variables that determine where kernels are stored."""
+
+_naming = threading.Lock()
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -85,11 +88,13 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
 
 def _kept(function: Callable[..., Any]) -> Any:
     dispatcher = _compiled(function)
-    if not _BOUNDSCHECK and _point_numba_at_cache(Path(function.__code__.co_filename)):
-        # No file holds the source, or numba may write to no folder (a read-only system without a
-        # home).
-        with suppress(RuntimeError, OSError):
-            dispatcher._cache = _KernelCache(function)
+    # Threads import modules at the same time, and numba has one setting for all.
+    with _naming:
+        if not _BOUNDSCHECK and _point_numba_at_cache(Path(function.__code__.co_filename)):
+            # No file holds the source, or numba may write to no folder (a read-only system without
+            # a home).
+            with suppress(RuntimeError, OSError):
+                dispatcher._cache = _KernelCache(function)
     return dispatcher
 
 
@@ -127,6 +132,9 @@ class _KernelCache(_FunctionCache):  # type: ignore[misc]
             found = super().load_overload(sig, target_context)
         except Exception:
             # A file truncated by a crash, or just removed: numba raises whatever unpickling raises.
+            found = None
+        if found is not None and tuple(found.signature.args) != tuple(sig):
+            # Two processes that save at the same time may give two kernels the same file.
             found = None
         if found is None and _KernelCache.on_miss is not None:
             _KernelCache.on_miss(self._source)

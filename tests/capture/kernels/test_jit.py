@@ -131,6 +131,20 @@ def test_files_that_a_crash_cut_short_are_compiled_again(made: Made, damage: byt
     assert sum(outer.stats.cache_hits.values()) == 1
 
 
+def test_code_that_two_processes_kept_under_one_name_is_not_called(made: Made) -> None:
+    """numba numbers files by an index that another process may be changing."""
+    inner, _ = made.load()
+    assert (inner(1, 2), inner(1.5, 2.5)) == (3, 4.0)
+    whole, fractions = (path for path in made.files if path.suffix == ".nbc")
+    kept = whole.read_bytes()
+    whole.write_bytes(fractions.read_bytes())
+    for hits in (0, 1):  # the second call finds what the first has kept
+        inner, _ = made.load()
+        assert inner(1, 2) == 3
+        assert sum(inner.stats.cache_hits.values()) == hits
+    assert len(whole.read_bytes()) == len(kept)
+
+
 def test_a_kernel_that_is_pruned_after_it_was_looked_up_is_compiled(made: Made) -> None:
     assert made.load()[1](10) == 23
     _, outer = made.load()
