@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.support.deadline import TEARDOWN_S, deadline
+from tests.support.home_network import HomeNetwork
 from tests.support.shared_spark import SharedSpark
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MAX_SKIPS_IN_CI = 0
 """Raise it only together with the reason why a test cannot run there."""
+
+_HOME = HomeNetwork()
 
 # Machines are shared and noisy: a slow example is not a finding. The default run is reproducible;
 # ``--hypothesis-profile explore`` draws other examples each time.
@@ -87,6 +90,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 def pytest_runtest_teardown() -> Generator[None]:
     with deadline(TEARDOWN_S):
         yield
+    _HOME.ensure_here()
 
 
 def pytest_enter_pdb() -> None:

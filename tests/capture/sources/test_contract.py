@@ -359,8 +359,10 @@ def stage_of(kind: str) -> Iterator[Any]:
     network: AbstractContextManager[None] = nullcontext() if kind == "scripted" else own_network()
     with network:
         stage = Scripted() if kind == "scripted" else OnDevice(LIVE[kind](DEVICE))
-        yield stage
-        stage.source.close()
+        try:
+            yield stage
+        finally:
+            stage.source.close()
 
 
 def receive(source: LiveSource, count: int) -> list[bytes]:

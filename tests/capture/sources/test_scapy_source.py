@@ -6,6 +6,7 @@ import os
 import struct
 import time
 from collections import deque
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -230,8 +231,8 @@ def test_what_scapy_has_not_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.live
 def test_scapy_and_the_ring_see_the_same() -> None:
-    with own_network():
-        ring = AfPacketSource("ring", DEVICE, ring_bytes=4 << 20)
+    ring = AfPacketSource("ring", DEVICE, ring_bytes=4 << 20)
+    with own_network(), closing(ring):
         ring.open()
         ring.start()
         settings = DeviceSettings(DEVICE, source="scapy", filter="udp or vlan")
@@ -251,7 +252,6 @@ def test_scapy_and_the_ring_see_the_same() -> None:
         times: list[int] = []
         while (block := ring.next_block(0.2)) is not None:
             times += block.time_ns[: block.count].tolist()
-        ring.close()
         apart = [abs(one - other[0]) for one, other in zip(times, found, strict=True)]
         assert max(apart) < SECOND // 10, apart
 

@@ -10,8 +10,10 @@ import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+from unittest import mock
 
+from tests.support.home_network import enter, leave_home, threads_here
 from tests.support.requirements import require, skip_as_refused
 
 if TYPE_CHECKING:
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 SENDER, DEVICE = "veth_out", "veth_in"
 
 _CAPABILITY_VERSION_3 = 0x20080522
-_CLONE_NEWNET = 0x40000000
 _SOL_PACKET, _PACKET_QDISC_BYPASS = 263, 20
 PATIENCE_S = 10.0
 
@@ -31,19 +32,29 @@ PATIENCE_S = 10.0
 def own_network() -> Iterator[None]:
     """Move this thread, and what it starts, to a new network namespace, and back at the end.
 
-    Skips the test where that is not allowed.
+    Threads stay in the namespace in which they were started. Those that a test starts here must end
+    here. Flight shares its threads among all clients of a process, so that a client would connect
+    in the network of an earlier test: it belongs into a process of its own, as in
+    ``tests/faults/sensor_reader.py``. Skips the test where a namespace is not allowed.
     """
     require("ip")
-    libc = ctypes.CDLL(None, use_errno=True)
     with Path("/proc/thread-self/ns/net").open("rb") as home:
-        if libc.unshare(_CLONE_NEWNET) != 0:
-            skip_as_refused(f"a network namespace ({os.strerror(ctypes.get_errno())})")
+        if error := leave_home():
+            skip_as_refused(f"a network namespace ({os.strerror(error)})")
         try:
             _keep_quiet()
             add_pair()
-            yield
+            with mock.patch("pyarrow.flight.connect", _refuse):
+                yield
+            left = threads_here()
+            assert not left, f"these threads outlive the network of the test: {left}"
         finally:
-            assert libc.setns(home.fileno(), _CLONE_NEWNET) == 0
+            enter(home.fileno())
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    message = "Flight's threads are in another network: read in a process of the reader's own"
+    raise AssertionError(message)
 
 
 def _keep_quiet() -> None:
