@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.jit import kernel_part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,13 +61,16 @@ class CaptureFormat(Protocol):
         """Return sentences on records that were not or only partly usable, with counts."""
 
 
-@kernel
 def largest_packet(linktype: int) -> int:
     """Return the longest captured length of packets of a link type."""
     return MAX_RECORD_BYTES if linktype in _LARGE_LINK_TYPES else MAX_CAPTURED_BYTES
 
 
-@kernel
+compiled_largest_packet = kernel_part(largest_packet)
+"""``largest_packet`` for kernels."""
+
+
+@kernel_part
 def u16(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
     """Return the unsigned 16-bit number at ``position``.
 
@@ -78,7 +81,7 @@ def u16(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
     return int((a << 8) | b) if swapped else int((b << 8) | a)
 
 
-@kernel
+@kernel_part
 def u32(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
     """Return the unsigned 32-bit number at ``position``.
 
@@ -93,7 +96,7 @@ def u32(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
     return swap32(little) if swapped else little
 
 
-@kernel
+@kernel_part
 def swap32(value: int) -> int:
     """Return ``value``, of 32 bits, with its bytes in reverse order."""
     odd = (value & 0x00FF00FF) << 8 | (value >> 8) & 0x00FF00FF

@@ -8,7 +8,7 @@ from gscope.capture.kernels.jit import kernel
 from gscope.capture.sources.files.format import (
     MAX_INT32,
     MAX_RECORD_BYTES,
-    largest_packet,
+    compiled_largest_packet,
     u16,
     u32,
 )
@@ -101,7 +101,7 @@ def index_pcapng(
                 continue
             wire = u32(data, position + header_bytes - 4, swapped)
             claimed = wire if kind == _SIMPLE_TYPE else u32(data, position + 20, swapped)
-            largest = largest_packet(interfaces[number, LINKTYPE])
+            largest = compiled_largest_packet(interfaces[number, LINKTYPE])
             if min(claimed, held) > largest:
                 state[TOO_LARGE] += 1
                 position += length

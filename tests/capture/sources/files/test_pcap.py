@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
-from typing import Any, cast
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, cast
 
 import dpkt
 import pytest
@@ -18,6 +21,15 @@ from tests.capture.sources.files.capture_bytes import (
     pcap_record,
     read_bytes,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_READ = """
+import sys
+from gscope.capture.sources.files.open import open_source
+print(open_source(sys.argv[1]).next_block().count)
+"""
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -114,3 +126,17 @@ def test_agrees_with_the_readers_of_dpkt_and_scapy(payloads: list[bytes], order:
         (meta.sec * 10**9 + meta.usec * 1000, meta.wirelen, d)
         for d, meta in cast("Any", RawPcapReader)(io.BytesIO(data))
     ]
+
+
+@pytest.mark.parametrize(("order", "kernels"), [("<", {"usual"}), (">", {"unusual"})])
+def test_only_what_the_records_need_is_compiled(
+    tmp_path: Path, order: str, kernels: set[str]
+) -> None:
+    path = tmp_path / "a.pcap"
+    path.write_bytes(pcap_header(order) + pcap_record(b"abc", order=order))
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "GSCOPE_BOUNDSCHECK": ""}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-c", _READ, str(path)]
+    assert subprocess.check_output(command, env=environment) == b"1\n"
+    names = {file.name.partition("-")[0] for file in tmp_path.rglob("*.nbi")}
+    assert names == {f"pcap.index_{each}" for each in kernels}
