@@ -87,8 +87,21 @@ def _compile(grammar: str, cached: Path | None) -> Lark:
         lexer="basic",
         start=STARTS,
         transformer=Builder(),
-        cache=str(cached) if cached else False,
+        cache=_CacheFile(cached) if cached else False,
     )
+
+
+class _CacheFile(str):
+    """The path of lark's cache, which lark opens.
+
+    lark also hashes its options as texts, and refuses a cache of another hash: one that was written
+    under another name. So the text of this option is the same for all names.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "tables"
 
 
 def _is_usable(directory: Path) -> bool:

@@ -30,8 +30,10 @@ def _parse_elsewhere(**environment: str) -> str:
 def test_tables_are_kept_and_loaded_again(tmp_path: Path) -> None:
     built = load_tables(tmp_path)
     (kept,) = tmp_path.iterdir()
+    written_ns = kept.stat().st_mtime_ns
     loaded = load_tables(tmp_path)
     assert list(tmp_path.iterdir()) == [kept]
+    assert kept.stat().st_mtime_ns == written_ns
     assert loaded.terminals == built.terminals
 
 
