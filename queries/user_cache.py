@@ -8,10 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import ensure_private_folder, is_trusted_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+_REPORTED = "reported"
+"""In the folder that replaces the usual one, the file that names the latter once it is reported."""
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path | None:
@@ -25,15 +29,39 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path | None:
         environ: the environment; by default that of this process.
     """
     for folder in _candidates(os.environ if environ is None else environ):
-        try:
-            found = ensure_private_folder(folder)
-        except OSError:
-            continue
-        if os.access(
-            found, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids
-        ):
-            return found
+        if _fault(folder) is None:
+            return folder.resolve()
     return None
+
+
+def unusable_cache(environ: Mapping[str, str] | None = None) -> str | None:
+    """Return one sentence on a usual cache folder that cannot be used, with the reason and remedy.
+
+    None if it can be used, or if a call has reported it before, as the folder that replaces it
+    records. If there is none, each call reports it.
+
+    Args:
+        environ: the environment; by default that of this process.
+    """
+    environment = os.environ if environ is None else environ
+    usual = next(_candidates(environment))
+    reason = _fault(usual)
+    if reason is None:
+        return None
+    place = cache_folder(environment)
+    if place is not None:
+        with suppress(OSError):
+            if keep_text(place / _REPORTED, f"{usual}\n"):
+                return None
+    consequence = (
+        "each start compiles them again"
+        if place is None
+        else f"{place} replaces it until temporary files are deleted"
+    )
+    return (
+        f"compiled kernels cannot be kept in {usual}: {reason}; {consequence}. "
+        "Set XDG_CACHE_HOME to a folder that only you can write to"
+    )
 
 
 def keep_text(path: Path, text: str) -> bool:
@@ -64,6 +92,18 @@ def keep_text(path: Path, text: str) -> bool:
     finally:
         staged.unlink(missing_ok=True)
     return False
+
+
+def _fault(folder: Path) -> str | None:
+    """Return why a folder cannot be the cache; None if it can. Creates it if it is missing."""
+    try:
+        found = ensure_private_folder(folder)
+    except OSError as error:
+        return os_reason(error)
+    is_effective = os.access in os.supports_effective_ids
+    if os.access(found, os.W_OK | os.X_OK, effective_ids=is_effective):
+        return None
+    return "this user cannot write to it"
 
 
 def _holds(path: Path, content: bytes) -> bool:

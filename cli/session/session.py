@@ -183,6 +183,7 @@ class Session:
         from gscope.cli.session.signals import signal_handlers
         from gscope.cli.supervision.liveness import SilenceLimits
         from gscope.cli.supervision.supervisor import Supervisor
+        from gscope.queries.user_cache import unusable_cache
 
         config = self.config
         run_dir.file.change(
@@ -198,6 +199,8 @@ class Session:
             config.failure_step_timeout_ns,
         )
         confinement = self.prepared(run_dir.path)
+        if confinement.cache is None and (sentence := unusable_cache()):
+            observer.on_notice(sentence)
         supervisor = Supervisor(
             run_dir.file, observer, began, silence_limits, log=log, confinement=confinement
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gscope.queries.user_cache import cache_folder
+from gscope.queries.user_cache import cache_folder, unusable_cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,3 +66,31 @@ def test_without_any_place_there_is_none(temporary: Path) -> None:
     temporary.parent.mkdir()
     temporary.parent.chmod(0o777)
     assert cache_folder({}) is None
+
+
+def test_an_unusable_cache_is_reported_once_with_the_reason_and_the_remedy(temporary: Path) -> None:
+    environ = {"XDG_CACHE_HOME": "/dev/null"}
+    said = unusable_cache(environ)
+    assert said is not None
+    assert said.startswith("compiled kernels cannot be kept in /dev/null/gscope: not a directory;")
+    assert f"{temporary} replaces it" in said
+    assert "Set XDG_CACHE_HOME to a folder that only you can write to" in said
+    assert unusable_cache(environ) is None
+    other = unusable_cache({"XDG_CACHE_HOME": "/dev/zero"})
+    assert other is not None
+    assert "/dev/zero/gscope" in other
+
+
+def test_a_cache_that_can_be_used_is_not_reported(tmp_path: Path, temporary: Path) -> None:
+    assert unusable_cache({"XDG_CACHE_HOME": str(tmp_path / "x")}) is None
+    assert unusable_cache({}) is None
+    assert not (temporary / "reported").exists()
+
+
+def test_a_user_without_any_cache_is_told_at_each_start(temporary: Path) -> None:
+    temporary.parent.mkdir()
+    temporary.parent.chmod(0o777)
+    for _ in range(2):
+        said = unusable_cache({"XDG_CACHE_HOME": "/dev/null"})
+        assert said is not None
+        assert "each start compiles them again" in said
