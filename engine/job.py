@@ -106,6 +106,8 @@ class Job:
                 heap_bytes=self._settings.heap_bytes,
                 only_c1=not self._settings.expects_much,
                 master=master,
+                # Further configuration may name jars of the user.
+                verifies=not master.is_local or bool(self._settings.spark_conf),
             )
         )
         _sweep(self._run_dir / JOB_FOLDER)

@@ -3,13 +3,14 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gscope.engine.spark.jvm import class_data_archive
 from gscope.engine.spark.jvm.java import Java
-from gscope.engine.spark.jvm.jvm_settings import JvmSettings, archive_options
+from gscope.engine.spark.jvm.jvm_settings import JvmSettings, archive_options, jvm_options
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
@@ -47,6 +48,21 @@ def test_java_25_maps_an_aot_cache_and_older_ones_a_cds_archive(tmp_path: Path) 
     assert f"-XX:SharedArchiveFile={tmp_path}/x" in archive_options(old, tmp_path / "x")
     for java in (old, new):
         assert "-XX:ArchiveRelocationMode=0" in archive_options(java, tmp_path / "x")
+
+
+def test_classes_are_unverified_only_if_there_is_no_archive_and_none_is_made(
+    tmp_path: Path,
+) -> None:
+    """Java refuses to make an archive of unverified classes, and to map one for them."""
+    plain = settings(tmp_path)
+    unverified = replace(plain, verifies=False)
+    archived = replace(unverified, archive=tmp_path / "x")
+    flag = "-XX:-BytecodeVerificationRemote"
+    options = [jvm_options(each, tmp_path) for each in (plain, unverified, archived)]
+    assert [flag in each for each in options] == [False, True, False]
+    # Java knows the flag as a diagnostic one.
+    unlocked = options[1].index("-XX:+UnlockDiagnosticVMOptions")
+    assert unlocked < options[1].index(flag)
 
 
 def test_an_archive_is_used_when_it_is_there_and_not_when_it_is_switched_off(
