@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.deadline import TEARDOWN_S, deadline
 from tests.support.home_network import HomeNetwork
 from tests.support.shared_spark import SharedSpark
+from tests.support.temporary_place import TemporaryPlace
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -24,6 +25,7 @@ MAX_SKIPS_IN_CI = 0
 """Raise it only together with the reason why a test cannot run there."""
 
 _HOME = HomeNetwork()
+_PLACE = pytest.StashKey[TemporaryPlace]()
 
 # Machines are shared and noisy: a slow example is not a finding. The default run is reproducible;
 # ``--hypothesis-profile explore`` draws other examples each time.
@@ -43,6 +45,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="how often engine/spark/cluster/test_executors_apart.py kills executors, and workers",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_PLACE] = TemporaryPlace()
+    # A shell starts what is in its background with SIGINT ignored: commands would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[_PLACE].close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -95,6 +108,12 @@ def pytest_runtest_teardown() -> Generator[None]:
 
 def pytest_enter_pdb() -> None:
     signal.setitimer(signal.ITIMER_REAL, 0)  # debugging takes its time
+
+
+@pytest.fixture
+def temporary_place(pytestconfig: pytest.Config) -> TemporaryPlace:
+    """Where this process, and what it starts, keep temporary files and the default work dir."""
+    return pytestconfig.stash[_PLACE]
 
 
 @pytest.fixture

@@ -47,7 +47,11 @@ class Terminal:
             text=True,
             capture_output=True,
             cwd=ROOT if "tests.docs" in line else self._folder,
-            env={"PATH": f"{bin_folder}:/usr/bin:/bin", "XDG_CACHE_HOME": _cache()},
+            env={
+                "PATH": f"{bin_folder}:/usr/bin:/bin",
+                "TMPDIR": os.environ["TMPDIR"],
+                "XDG_CACHE_HOME": _cache(),
+            },
             timeout=PATIENCE_S,
         )
         return done.stdout

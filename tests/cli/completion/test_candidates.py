@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import socket
 import subprocess
@@ -163,7 +164,7 @@ def test_completing_loads_nothing_heavy() -> None:
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={"_GSCOPE_COMPLETE": "zsh_complete", "HOME": "/"},
+        env={"_GSCOPE_COMPLETE": "zsh_complete", "HOME": "/", "TMPDIR": os.environ["TMPDIR"]},
         capture_output=True,
         text=True,
         check=True,

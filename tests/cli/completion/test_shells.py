@@ -90,7 +90,8 @@ def test_an_installed_completion_works_in_a_new_shell(
 ) -> None:
     home = tmp_path / "my home"
     home.mkdir()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SHELL": f"/bin/{shell}"}
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR")}
+    environment = {**kept, "HOME": str(home), "SHELL": f"/bin/{shell}"}
     command = [sys.executable, "-m", "gscope", "completion", "install"]
     first = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     startup = home / f".{shell}rc"
