@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.support.deadline import TEARDOWN_S, deadline
+from tests.support.divided_steps import divided_steps
 from tests.support.home_network import HomeNetwork
-from tests.support.shared_spark import SharedSpark
+from tests.support.requirements import lacking_for_cluster
+from tests.support.shared_spark import SharedSpark, session_here
 from tests.support.temporary_place import TemporaryPlace
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from _pytest.terminal import TerminalReporter
@@ -45,6 +48,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         help="how often engine/spark/cluster/test_executors_apart.py kills executors, and workers",
     )
+    parser.addoption(
+        "--cluster",
+        action="store_true",
+        help="golden/ and differential/ run steps on a standalone Spark cluster of two workers that"
+        " do not see the folders of runs (needs root)",
+    )
+    parser.addoption(
+        "--partitions",
+        type=int,
+        default=1,
+        help="into how many partitions golden/ and differential/ divide the rows of every step",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,6 +67,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts what is in its background with SIGINT ignored: commands would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("--cluster") and (missing := lacking_for_cluster()):
+        message = f"--cluster needs {', '.join(missing)}"
+        raise pytest.UsageError(message)
+    if config.getoption("--partitions") < 1:
+        message = "--partitions must be at least 1"
+        raise pytest.UsageError(message)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -141,10 +162,23 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.fixture
+def partitions(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Into how many partitions rows are divided; if it is not one, those of every step are."""
+    count = int(request.config.getoption("--partitions"))
+    with divided_steps() if count > 1 else nullcontext():
+        yield count
+
+
 @pytest.fixture(scope="session")
-def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedSpark]:
+def shared_spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SharedSpark]:
     """The holder of the session that tests share."""
-    shared = SharedSpark(tmp_path_factory.mktemp("spark"))
+    opened: Callable[[Path], AbstractContextManager[SparkSession]] = session_here
+    if request.config.getoption("--cluster"):
+        from tests.support.spark_apart import session_apart as opened
+    shared = SharedSpark(tmp_path_factory.mktemp("spark"), opened)
     yield shared
     shared.release()
 

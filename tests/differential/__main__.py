@@ -10,7 +10,9 @@ from pathlib import Path
 from tests.differential.captured import usable_captures
 from tests.differential.harness import Outcome, compare, random_scenario
 from tests.differential.minimise import minimised, report
-from tests.support.shared_spark import SharedSpark
+from tests.support.requirements import lacking_for_cluster
+from tests.support.shared_spark import SharedSpark, session_here
+from tests.support.spark_apart import session_apart
 
 
 def main() -> int:
@@ -25,13 +27,18 @@ def main() -> int:
     )
     parser.add_argument("--windows", action="store_true", help="most queries have windows")
     parser.add_argument("--partitions", type=int, default=1, help="into which rows are divided")
+    parser.add_argument(
+        "--cluster", action="store_true", help="two workers that do not see the runs (needs root)"
+    )
     parser.add_argument("--compiled-every", type=int, default=20, help="scenarios; 0 for never")
     parser.add_argument("--minimise", type=float, default=60, help="seconds for a disagreement")
     options = parser.parse_args()
+    if options.cluster and (missing := lacking_for_cluster()):
+        parser.error(f"--cluster needs {', '.join(missing)}")
     total, seed, began = Outcome(), options.seed, time.monotonic()
     captures = usable_captures(options.captures) if options.captures else ()
     with tempfile.TemporaryDirectory(prefix="gscope-test-") as folder:
-        shared = SharedSpark(Path(folder))
+        shared = SharedSpark(Path(folder), session_apart if options.cluster else session_here)
         try:
             while total.compared < options.queries or total.joins < options.joins:
                 every = options.compiled_every

@@ -3,7 +3,9 @@
 The seeds are fixed, so that the default run is reproducible. Search by hand for more:
 ``python -m tests.differential --queries 2000 --seed 1``; with ``--captures FOLDER`` the packets are
 those of captures, with ``--joins N`` the search goes on until N joins were answered, and with
-``--windows`` most queries have windows. ``--partitions 3`` divides the rows of all steps.
+``--windows`` most queries have windows. ``--partitions 3`` divides the rows of all steps, and with
+``--cluster`` these run on two workers that do not see the folders of runs; both are options of
+pytest as well.
 """
 
 from __future__ import annotations
@@ -56,23 +58,26 @@ def check(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_queries_give_the_answers_of_the_reference(
-    seed: int, shared_spark: SharedSpark
+    seed: int, shared_spark: SharedSpark, partitions: int
 ) -> None:
-    assert check(seed, QUERIES, shared_spark).compared
+    assert check(seed, QUERIES, shared_spark, partitions=partitions).compared
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", COMPILED_SEEDS)
-def test_compiled_they_give_the_same(seed: int, shared_spark: SharedSpark) -> None:
-    assert check(seed, QUERIES // 2, shared_spark, is_interpreted=False).compared
+def test_compiled_they_give_the_same(seed: int, shared_spark: SharedSpark, partitions: int) -> None:
+    outcome = check(seed, QUERIES // 2, shared_spark, is_interpreted=False, partitions=partitions)
+    assert outcome.compared
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", cases(WINDOW_SEEDS, long=range(1, 8)))
-def test_windows_give_the_answers_of_the_reference(seed: int, shared_spark: SharedSpark) -> None:
-    assert check(seed, QUERIES, shared_spark, has_windows=True).compared
+def test_windows_give_the_answers_of_the_reference(
+    seed: int, shared_spark: SharedSpark, partitions: int
+) -> None:
+    assert check(seed, QUERIES, shared_spark, has_windows=True, partitions=partitions).compared
 
 
 @pytest.mark.spark
@@ -84,5 +89,5 @@ def test_windows_give_the_answers_of_the_reference(seed: int, shared_spark: Shar
 def test_in_partitions_they_give_the_same(
     divided: tuple[int, int], shared_spark: SharedSpark
 ) -> None:
-    seed, partitions = divided
-    assert check(seed, QUERIES // 2, shared_spark, partitions=partitions).compared
+    seed, count = divided
+    assert check(seed, QUERIES // 2, shared_spark, partitions=count).compared

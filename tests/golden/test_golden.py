@@ -38,9 +38,9 @@ def test_the_reference_derives_the_expected_rows(case: Case) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize(("case", "variation"), pairs(CASES, VARIATIONS, always=1, name=named))
 def test_every_way_gives_the_expected_rows(
-    case: Case, variation: Variation, spark: SparkSession
+    case: Case, variation: Variation, spark: SparkSession, partitions: int
 ) -> None:
-    program = case.program(case.files)
+    program = case.program(case.files, partitions)
     rows = answer(program, case.files, variation, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
     for query, source in program.results:
@@ -59,23 +59,23 @@ MERGED_CASES = ("filter_join", "full_flow", "max_dups", "merged_selection", "siz
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [c for c in CASES if c.name in MERGED_CASES], ids=named)
 def test_batches_that_were_merged_while_they_waited_give_the_same_rows(
-    case: Case, spark: SparkSession
+    case: Case, spark: SparkSession, partitions: int
 ) -> None:
-    rows = answer(case.program(case.files), case.files, AWAY, spark)
+    rows = answer(case.program(case.files, partitions), case.files, AWAY, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("case", cases(CASES[::2], long=CASES[1::2]), ids=named)
 def test_steps_that_count_as_large_give_the_same_rows(
-    case: Case, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    case: Case, spark: SparkSession, partitions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Merges in tasks, a union of epochs, releases in pieces: what a backlog of millions meets."""
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
     monkeypatch.setattr(evaluation, "MAX_BRANCHES", 4)
     monkeypatch.setattr(release_size, "MAX_STEP_ROWS", 40)
-    rows = answer(case.program(case.files), case.files, BACKLOG, spark)
+    rows = answer(case.program(case.files, partitions), case.files, BACKLOG, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 
 
@@ -95,8 +95,8 @@ PARTITIONED_CASES = ("flow_pairs", "merged_selection", "matched_syn_ratio")
 def test_epochs_that_tasks_share_by_partitions_give_the_same_rows(
     divided: tuple[Case, int], spark: SparkSession
 ) -> None:
-    case, partitions = divided
-    program = case.program(case.files, partitions)
+    case, count = divided
+    program = case.program(case.files, count)
     with divided_steps():
         rows = answer(program, case.files, BACKLOG, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
@@ -116,8 +116,8 @@ DEALT = [c for c in CASES if c.name == "all_aggregates" or c in CASES[1::2]]
     ids=named,
 )
 def test_packets_dealt_over_three_interfaces_give_the_same_rows(
-    case: Case, spark: SparkSession, tmp_path: Path
+    case: Case, spark: SparkSession, partitions: int, tmp_path: Path
 ) -> None:
     files = deal(case.files, ("one", "two", "three"), tmp_path)
-    rows = answer(case.program(files), files, COMPILED, spark)
+    rows = answer(case.program(files, partitions), files, COMPILED, spark)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()

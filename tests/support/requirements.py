@@ -57,6 +57,16 @@ def needs_landlock(version: int) -> pytest.MarkDecorator:
     )
 
 
+CLUSTER_PROGRAMS = ("unshare", "openssl")
+"""The programs that a cluster of ``tests/support/spark_apart.py`` needs, besides root."""
+
+
+def lacking_for_cluster() -> list[str]:
+    """Return what is missing for such a cluster."""
+    missing = [] if os.geteuid() == 0 else ["the rights of root"]
+    return [*missing, *_missing(CLUSTER_PROGRAMS)]
+
+
 def require(*programs: str) -> None:
     """Skip the running test, or what is left of it, if one of the programs is not installed."""
     if _missing(programs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.jvm import class_data_archive
@@ -16,7 +16,7 @@ from gscope.engine.spark.jvm.class_data_archive import (
     can_archive,
     with_archive,
 )
-from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
+from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import (
@@ -28,7 +28,8 @@ from gscope.engine.spark.jvm.session import (
 from gscope.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -48,26 +49,45 @@ def archived(settings: JvmSettings) -> JvmSettings:
     return with_archive(settings)
 
 
-class SharedSpark:
-    """Starts on first use. A test that needs the process without a session calls ``release``."""
+@contextmanager
+def session_here(folder: Path) -> Iterator[SparkSession]:
+    """Run a session in a Java of its own, whose files are in ``folder``, and end both."""
+    jvm = launch_jvm(archived(JvmSettings(find_java(), heap_bytes=2 << 30)), folder)
+    session = start_session(jvm, SessionSettings(cores=2))
+    try:
+        yield session
+    finally:
+        stop_session(session, jvm)
 
-    def __init__(self, folder: Path) -> None:
+
+class SharedSpark:
+    """Starts on first use. A test that needs the process without a session calls ``release``.
+
+    Args:
+        folder: holds the files of the session.
+        opened: runs a session with its files in that folder.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        opened: Callable[[Path], AbstractContextManager[SparkSession]] = session_here,
+    ) -> None:
         self._folder = folder
-        self._open: tuple[SparkSession, JvmProcess] | None = None
+        self._opened = opened
+        self._session: SparkSession | None = None
+        self._stack = ExitStack()
 
     def session(self) -> SparkSession:
         """The session, started if need be."""
-        if self._open is None:
-            settings = archived(JvmSettings(find_java(), heap_bytes=2 << 30))
-            jvm = launch_jvm(settings, self._folder)
-            self._open = start_session(jvm, SessionSettings(cores=2)), jvm
-        return self._open[0]
+        if self._session is None:
+            self._session = self._stack.enter_context(self._opened(self._folder))
+        return self._session
 
     def release(self) -> None:
         """End the session and its JVM; the next use starts another."""
-        if self._open is not None:
-            stop_session(*self._open)
-            self._open = None
+        self._session = None
+        self._stack.close()
 
 
 @contextmanager

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.differential.harness import compare, random_scenario
 from tests.golden.cases import Case, all_cases
 from tests.golden.driver import BACKLOG, COMPILED, Job, answer, capture
 from tests.support.divided_steps import divided_steps
 from tests.support.gscope_command import wait_for
 from tests.support.long_form import cases
-from tests.support.requirements import needs, needs_root
+from tests.support.requirements import CLUSTER_PROGRAMS, needs, needs_root
 
 from gscope.engine.spark import evaluation
 from gscope.engine.spark.cluster.executors import executors_of
@@ -41,7 +42,7 @@ pytestmark = [
     pytest.mark.own_session,
     pytest.mark.slow,
     needs_root,
-    needs("unshare", "openssl"),
+    needs(*CLUSTER_PROGRAMS),
 ]
 
 CASES = {case.name: case for case in all_cases()}
@@ -55,8 +56,22 @@ CHOSEN = cases(
 )
 
 
+EXCHANGED = ("all_aggregates", "statistics", "whole_input")
+"""Cases whose SQL computes aggregates from the single values of a group: distinct counts, medians."""
+
+
 def named(case: Case) -> str:
     return case.name
+
+
+@contextmanager
+def transferred(apart: ClusterSession) -> Iterator[dict[str, int]]:
+    """The bytes that the block transfers, by kind, when it is over."""
+    found: dict[str, int] = {}
+    meter = TrafficMeter.of(apart.session)
+    assert meter is not None
+    yield found
+    found |= meter.bytes_by_kind()
 
 
 @pytest.mark.long
@@ -85,21 +100,23 @@ def test_large_steps_and_crashes_give_the_expected_rows(
     ids=named,
 )
 def test_operators_in_partitions_give_the_expected_rows(case: Case, apart: ClusterSession) -> None:
-    """Their tasks read row groups of segments."""
+    """Their tasks read row groups of segments, and exchange nothing."""
     program = case.program(case.files, 3)
-    with divided_steps():
+    with transferred(apart) as bytes_of, divided_steps():
         rows = answer(program, case.files, COMPILED, apart.session)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+    assert (bytes_of["exchanged"] > 0) == (case.name in EXCHANGED)
 
 
-@contextmanager
-def transferred(apart: ClusterSession) -> Iterator[dict[str, int]]:
-    """The bytes that the block transfers, by kind, when it is over."""
-    found: dict[str, int] = {}
-    meter = TrafficMeter.of(apart.session)
-    assert meter is not None
-    yield found
-    found |= meter.bytes_by_kind()
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3001, 3012))
+def test_random_queries_in_partitions_give_the_answers_of_the_reference(
+    seed: int, apart: ClusterSession
+) -> None:
+    """Queries of every kind over random traffic, as in ``tests/differential/``."""
+    outcome = compare(random_scenario(seed, 6, partitions=3), apart.session)
+    assert outcome.compared
+    assert not outcome.disagreements
 
 
 @pytest.mark.parametrize("name", ["all_syn_count"])
