@@ -1,4 +1,4 @@
-"""Plots of D5 to D8 (needs the extra ``bench``): load and bytes by the number of hosts."""
+"""Plots of D5 to D8 (needs the extra ``bench``): load and bytes by hosts, costs of sets."""
 
 from __future__ import annotations
 
@@ -45,5 +45,33 @@ def plot_curves(title: str, panels: Mapping[str, Mapping[str, Points]], path: Pa
         axis.grid(visible=True, alpha=0.3)
     axes[0].legend(fontsize=8, loc="upper center", bbox_to_anchor=(1.0, -0.13), ncol=2)
     figure.suptitle(title)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+def plot_orders(found: Mapping[str, Sequence[tuple[str, float, float]]], path: Path) -> None:
+    """Plot predicted and measured costs of the candidates of each query set.
+
+    Args:
+        found: the name, predicted and measured cost of each candidate, by the name of the set.
+        path: the image to write.
+    """
+    from matplotlib.figure import Figure
+
+    heights = [len(own) for own in found.values()]
+    figure = Figure(figsize=(9.0, 1.2 + 0.45 * sum(heights)))
+    axes = figure.subplots(len(found), 1, squeeze=False, sharex=True, height_ratios=heights)[:, 0]
+    for axis, (name, own) in zip(axes, found.items(), strict=True):
+        candidates, predicted, measured = zip(*own, strict=True)
+        places = range(len(own))
+        axis.plot(predicted, places, "o", color="C0", markerfacecolor="none", label="predicted")
+        axis.plot(measured, places, "x", color="C3", label="measured")
+        axis.set_yticks(places, candidates)
+        axis.set_ylim(len(own) - 0.5, -0.5)
+        axis.set_xscale("log")
+        axis.set_title(name, loc="left", fontsize=10)
+        axis.grid(visible=True, alpha=0.3)
+    axes[-1].set_xlabel("bytes for each packet that hosts send, all operators")
+    axes[0].legend(fontsize=8, loc="best")
     figure.tight_layout()
     figure.savefig(path, dpi=120)

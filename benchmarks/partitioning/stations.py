@@ -14,6 +14,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -182,7 +183,7 @@ class Stations:
         for name in self._names[1:]:
             place = (name, self._hosts.addresses[name], str(_SHIP))
             self._popen(name, f"ship-{name}", [*module, "serve", str(self._folder), *place])
-            wait_for(lambda name=name: self._output(f"ship-{name}"), f"{name} serves its answers")
+            wait_for(partial(self._output, f"ship-{name}"), f"{name} serves its answers")
         places = [f"{name}={self._place(name, _SHIP)}" for name in self._names[1:]]
         if places:
             target = str(self._folder / "out-h1")

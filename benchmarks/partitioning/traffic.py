@@ -39,6 +39,7 @@ SETS = {
     "pair": ("source", "target"),
     "subnet": ("subnet", "target"),
     "source": ("source",),
+    "prefix": ("subnet",),
 }
 """What packets are divided by; none: round robin."""
 

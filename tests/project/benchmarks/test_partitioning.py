@@ -35,6 +35,7 @@ def keys_of(name: str) -> list[tuple[int, ...]]:
         "pair": [key[:2] for key in KEYS],
         "subnet": [(key[0] // 16, key[1]) for key in KEYS],
         "source": [key[:1] for key in KEYS],
+        "prefix": [(key[0] // 16,) for key in KEYS],
     }[name]
 
 
