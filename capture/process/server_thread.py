@@ -1,10 +1,14 @@
-"""The start of the log's servers, while the first packets are processed already."""
+"""The start of the log's servers, while kernels are compiled and the first packets processed."""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+import traceback
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.log.description import RELAY, SENSOR, describe_program
 from gscope.errors import GscopeError
 from gscope.queries.run_folder.layout import REMOTE_SOCKET_FILE, SOCKET_FILE
 from gscope.queries.streams.process_events import Listening
@@ -22,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class ServerThread:
-    """A thread that starts the Flight servers, whose libraries take long to load.
+    """A thread that starts the Flight servers, and reports that they listen once packets are let in.
 
-    Meanwhile the first packets are processed. It reports that it is listening once packets are let
-    in as well.
+    The caller's thread loads their libraries before it starts this one (decision 67). An exception
+    other than gscope's own ends the process: its supervisor would wait in vain for the report.
     """
 
     def __init__(
@@ -51,6 +55,13 @@ class ServerThread:
         self._server: LogServer | None = None
         self._remote: RemoteService | None = None
         self._failure: GscopeError | None = None
+        from gscope.capture.log.server import LogServer
+
+        self._make_server = LogServer
+        if listener is not None:
+            from gscope.capture.log.remote.service import RemoteService
+
+            self._make_remote = RemoteService
         self._thread = threading.Thread(target=self._start, name="start server")
         self._thread.start()
 
@@ -77,18 +88,23 @@ class ServerThread:
             self._server.stop()
 
     def _start(self) -> None:
-        from gscope.capture.log.description import RELAY, SENSOR, describe_program
-        from gscope.capture.log.server import LogServer
+        try:
+            self._serve()
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
 
+    def _serve(self) -> None:
         lftas = describe_program(self._program)
         role = RELAY if self._is_relay else SENSOR
         socket = self._run_dir / SOCKET_FILE
         try:
-            self._server = LogServer(self._log, socket, self._demands, lftas=lftas, role=role)
+            self._server = self._make_server(
+                self._log, socket, self._demands, lftas=lftas, role=role
+            )
             if self._listener is not None:
-                from gscope.capture.log.remote.service import RemoteService
-
-                self._remote = RemoteService(
+                self._remote = self._make_remote(
                     self._log,
                     self._listener,
                     self._run_dir / REMOTE_SOCKET_FILE,
