@@ -55,12 +55,16 @@ def order_by_range(
 
 
 def load_kernels() -> None:
-    """Compile the kernels, or load them from the cache: the first time on a machine takes a second."""
-    column = np.zeros(1, np.int64)
-    _hash_values(_at(column), 1, 1, _at(column), _WORD_BYTES, 0, 0, 0)
-    _hash_lesser_first(_at(column), 1, _at(column), _at(column))
-    _count_ranges(_at(column), 1, 2, _at(column), _at(column), _at(column))
-    _place_rows(_at(column), 0, _at(column), _at(column))
+    """Compile the kernels, or load them from the cache: the first time on a machine takes a second.
+
+    They get no rows: kernels check no bounds, and write wherever rows that are not there would be.
+    """
+    column = _at(np.zeros(1, np.int64))
+    rows = 0
+    _hash_values(column, rows, 1, column, _WORD_BYTES, 0, 0, 0)
+    _hash_lesser_first(column, rows, column, column)
+    _count_ranges(column, rows, 2, column, column, column)
+    _place_rows(column, rows, column, column)
 
 
 def _hashes(members: Sequence[Sequence[ValueColumn]]) -> NDArray[np.int64]:

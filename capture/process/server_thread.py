@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class ServerThread:
     """A thread that starts the Flight servers, and reports that they listen once packets are let in.
 
-    The caller's thread loads their libraries before it starts this one (decision 67). An exception
-    other than gscope's own ends the process: its supervisor would wait in vain for the report.
+    Their libraries take long to load. An exception other than gscope's own ends the process: its
+    supervisor would wait in vain for the report.
     """
 
     def __init__(
@@ -55,13 +55,6 @@ class ServerThread:
         self._server: LogServer | None = None
         self._remote: RemoteService | None = None
         self._failure: GscopeError | None = None
-        from gscope.capture.log.server import LogServer
-
-        self._make_server = LogServer
-        if listener is not None:
-            from gscope.capture.log.remote.service import RemoteService
-
-            self._make_remote = RemoteService
         self._thread = threading.Thread(target=self._start, name="start server")
         self._thread.start()
 
@@ -96,15 +89,17 @@ class ServerThread:
             os._exit(1)
 
     def _serve(self) -> None:
+        from gscope.capture.log.server import LogServer
+
         lftas = describe_program(self._program)
         role = RELAY if self._is_relay else SENSOR
         socket = self._run_dir / SOCKET_FILE
         try:
-            self._server = self._make_server(
-                self._log, socket, self._demands, lftas=lftas, role=role
-            )
+            self._server = LogServer(self._log, socket, self._demands, lftas=lftas, role=role)
             if self._listener is not None:
-                self._remote = self._make_remote(
+                from gscope.capture.log.remote.service import RemoteService
+
+                self._remote = RemoteService(
                     self._log,
                     self._listener,
                     self._run_dir / REMOTE_SOCKET_FILE,

@@ -9,13 +9,17 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gscope.capture.kernels import row_partitions
 from gscope.capture.kernels.row_partitions import order_by_range
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.partitioning.partition_hash import ValueColumn, partition_of_values
 
 if TYPE_CHECKING:
+    import pytest
+
     from gscope.queries.expressions.expressions import Value
 
+GUARD_BYTES = 4096
 WORDS = st.integers(-(2**63), 2**63 - 1)
 ADDRESSES = st.one_of(
     st.integers(0, 2**32 - 1),
@@ -74,3 +78,19 @@ def test_rows_are_ordered_by_the_ranges_of_their_partitions(
         expected[partition * ranges // partitions].append(number)
     assert order.tolist() == [number for part in expected for number in part]
     assert ends.tolist() == np.cumsum([len(part) for part in expected]).tolist()
+
+
+def test_loading_writes_to_no_memory_but_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    guards: list[tuple[np.ndarray[Any, Any], bytes]] = []
+
+    def at(array: np.ndarray[Any, Any]) -> int:
+        """Return the address of a copy between bytes that are known."""
+        guarded = np.full(array.nbytes + 2 * GUARD_BYTES, 0xA5, np.uint8)
+        guarded[GUARD_BYTES : GUARD_BYTES + array.nbytes] = array.view(np.uint8)
+        guards.append((guarded, guarded.tobytes()))
+        return int(guarded.ctypes.data) + GUARD_BYTES
+
+    monkeypatch.setattr(row_partitions, "_at", at)
+    row_partitions.load_kernels()
+    assert guards
+    assert all(guarded.tobytes() == before for guarded, before in guards)
