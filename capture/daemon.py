@@ -184,11 +184,12 @@ class Daemon:
         with Devices(settings, ended) as devices:
             self._confine(())
             self._follow(supervisor_fd)
+            program, inputs = self._program(), devices.inputs
+            inputs.start(program, settings)
             from gscope.capture.live.live_capture import capture_live
             from gscope.capture.live.stop import LiveStop
 
             self._phases["imports_s"] = time.perf_counter() - began
-            program = self._program()
             stop = self._offer(LiveStop())
 
             def capture(
@@ -198,7 +199,7 @@ class Daemon:
                     program,
                     settings,
                     log,
-                    devices.inputs,
+                    inputs,
                     stop=stop,
                     observers=CaptureObservers(
                         on_compile=self._events.send,

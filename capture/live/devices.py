@@ -11,12 +11,32 @@ from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
 from gscope.capture.sources.af_packet.packet_socket import Fanout
 from gscope.capture.sources.af_packet.source import AfPacketSource
 from gscope.errors import CaptureError, NoDeviceError
+from gscope.queries.plan.split.kernel_filter import needed_packets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from gscope.capture.settings import CaptureSettings, DeviceSettings
     from gscope.capture.sources.base import LiveSource
+    from gscope.queries.plan.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The moment since which a source lets packets in.
+
+    Attributes:
+        real_ns: by the clock that stamps packets.
+        monotonic_ns: by a clock that is never stepped.
+    """
+
+    real_ns: int
+    monotonic_ns: int
+
+    @classmethod
+    def of(cls, clock: LiveClock) -> Start:
+        """Return the present by a clock."""
+        return cls(clock.real_ns(), clock.monotonic_ns())
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +44,47 @@ class LiveInputs:
     """The packet sources of a live capture; their owner closes them.
 
     Attributes:
-        sources: open and paused source of each interface that this daemon captures, by name.
+        sources: open source of each interface that this daemon captures, by name.
         missing: for interfaces without a source whose streams have not ended, by name, the reason.
         make_clock: returns a clock for one interface: the clock that stamps its packets.
+        starts: when packets were let in, by interface; empty before ``start``.
     """
 
     sources: Mapping[str, LiveSource | FanoutSource]
     missing: Mapping[str, str] = field(default_factory=dict)
     make_clock: Callable[[], LiveClock] = LiveClock
+    starts: dict[str, Start] = field(default_factory=dict)
+
+    def start(self, program: Program, settings: CaptureSettings) -> None:
+        """Let packets in that the program needs, unless that has been done.
+
+        They wait in the rings until they are read, so that none is missed while kernels are
+        compiled.
+        """
+        if self.starts:
+            return
+        for interface in settings.interfaces:
+            source = self.sources.get(interface.name)
+            if source is None:
+                continue
+            if interface.device is not None and interface.device.has_kernel_filter:
+                source.narrow(needed_packets(program.lftas, interface.name))
+            if isinstance(source, FanoutSource) and program.partitioning is not None:
+                source.divide(program.partitioning.members)
+            source.start()
+            self.starts[interface.name] = Start.of(self.make_clock())
+
+    def prepare(self) -> None:
+        """Get ready to read; a source with more packets than room meanwhile starts again."""
+        for name, source in self.sources.items():
+            if source.prepare():
+                self.starts[name] = Start.of(self.make_clock())
 
 
 class Devices:
     """The open source of each interface; a context manager.
 
-    Sources are paused: packets are let in when a source is started, which needs no privilege.
+    Packets are let in when their sources are started, which needs no privilege.
 
     Args:
         settings: settings of the capture.

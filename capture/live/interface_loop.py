@@ -48,15 +48,18 @@ class LiveLoop:
         interface: the interface to capture.
         capture: state that all interfaces share.
         clock: the clock of this interface alone.
+        start_ns: monotonic time since which packets are let in.
     """
 
-    def __init__(self, interface: LiveInterface, capture: LiveCapture, clock: LiveClock) -> None:
+    def __init__(
+        self, interface: LiveInterface, capture: LiveCapture, clock: LiveClock, start_ns: int
+    ) -> None:
         self.interface = interface
         self._capture = capture
         self._clock = clock
-        self._began_ns = clock.monotonic_ns()
+        self._start_ns = start_ns
         self._schedule = capture.schedules.of(
-            interface, interface.skew_ns, self._began_ns, interface.wake
+            interface, interface.skew_ns, clock.monotonic_ns(), interface.wake
         )
         self._borders = [] if capture.control is None else capture.control.borders()
 
@@ -88,7 +91,7 @@ class LiveLoop:
     def turn(self) -> None:
         """Process one block, or wait for one, and send the heartbeats that are due."""
         interface, clock = self.interface, self._clock
-        limit_ns = self._capture.limit.left_ns(clock.monotonic_ns() - self._began_ns)
+        limit_ns = self._capture.limit.left_ns(clock.monotonic_ns() - self._start_ns)
         wait_ns = min(limit_ns, self._schedule.wait_ns(clock.now_ns(), clock.monotonic_ns()))
         taken = interface.take(min(wait_ns / 1e9, WAIT_S))
         now_ns = clock.now_ns()

@@ -62,6 +62,7 @@ def capture_live(
     stop = stop or LiveStop()
     observers = observers or CaptureObservers()
     began = time.perf_counter()
+    inputs.start(program, settings)
     engines = engines or compiled_engines(
         program, settings, observers.packet_file, observers.on_compile, is_live=True
     )
@@ -91,13 +92,17 @@ def capture_live(
     _resume(capture, continuation, clocks)
     observers.on_ready()
     end_uncaptured(capture, settings, inputs, continuation)
-    for source in inputs.sources.values():
-        source.start()
+    inputs.prepare()
     for interface in capture.interfaces:
-        interface.on_started(clocks[interface.name].real_ns())
+        interface.on_started(inputs.starts[interface.name].real_ns)
     observers.on_begin()
     ready = time.perf_counter()
-    capture.run([LiveLoop(each, capture, clocks[each.name]) for each in capture.interfaces])
+    capture.run(
+        [
+            LiveLoop(each, capture, clocks[each.name], inputs.starts[each.name].monotonic_ns)
+            for each in capture.interfaces
+        ]
+    )
     phases = {"kernels_s": ready - began, "capture_s": time.perf_counter() - ready}
     return live_summary(capture, settings, inputs, continuation, phases)
 

@@ -1,4 +1,4 @@
-"""Sets up the live interfaces of a capture: the LFTAs of each, its kernel filter, its lanes."""
+"""Sets up the live interfaces of a capture: the LFTAs of each, and its lanes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from gscope.capture.interface.base import attach
 from gscope.capture.live.fanout_interface import FanoutInterface, Lane, ensure_orders_survive
 from gscope.capture.live.live_interface import RingInterface
 from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
-from gscope.queries.plan.split.kernel_filter import needed_packets
 
 if TYPE_CHECKING:
     from gscope.capture.interface.build_lftas import LftaEngineFactory
@@ -33,7 +32,7 @@ def open_interface(
     Args:
         program: the compiled query set.
         settings: settings of the interface.
-        source: its open source; the kernel filter of the queries is attached to it.
+        source: its source, which lets packets in already.
         engines: builds the LFTAs.
         capture: state that all interfaces share.
         clock: the clock of the interface.
@@ -42,8 +41,6 @@ def open_interface(
         UsageError: the interface has lanes, and an LFTA declares an order, which needs one thread.
     """
     name, skew_ns = settings.name, settings.promise_skew_ns
-    if settings.device is not None and settings.device.has_kernel_filter:
-        source.narrow(needed_packets(program.lftas, name))
 
     def over(ring: LiveSource, lane: int = 0) -> RingInterface:
         runtime, streams = attach(program, name, capture.log, engines, capture.writing, lane)
@@ -54,8 +51,6 @@ def open_interface(
 
     if not isinstance(source, FanoutSource):
         return over(source)
-    if program.partitioning is not None:
-        source.divide(program.partitioning.members)
     rings = [over(ring, lane) for lane, ring in enumerate(source.rings)]
     ensure_orders_survive(name, program.lftas)
     lanes = [Lane(ring) for ring in rings]

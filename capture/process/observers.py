@@ -26,7 +26,7 @@ class CaptureObservers:
     Attributes:
         on_compile: called before a kernel is compiled that was not in the cache.
         on_ready: called once by a live capture that is set up, before the first row is logged.
-        on_begin: called once by a live capture when packets are let in.
+        on_begin: called once by a live capture that begins to read packets.
         on_progress: called at every heartbeat, by the thread that sends it.
         on_failure: called by a live capture with the name of an interface that ends before the
             others, and the reason.

@@ -216,6 +216,15 @@ class LiveDevice(PacketSource, Protocol):
     def start(self) -> None:
         """Let packets in; earlier packets are neither kept nor counted."""
 
+    def prepare(self) -> bool:
+        """Get ready to hand out packets; once, some time after ``start``.
+
+        If more packets have come than there is room for, all are discarded uncounted, and packets
+        are let in again.
+
+        Return whether they are.
+        """
+
     @property
     def failure(self) -> str:
         """The reason why no packet comes unless the device returns; "" while some may come."""

@@ -132,6 +132,13 @@ class ScapySource:
         self._start_ns = self._wall_ns()
         self._kernel_drops()
 
+    def prepare(self) -> bool:
+        """See ``LiveDevice``."""
+        has_dropped = self._kernel_drops() > 0
+        if has_dropped:
+            self.start()
+        return has_dropped
+
     def next_block(self, timeout_s: float) -> Block | None:
         """See ``LiveSource``: what is there now, up to a full block."""
         self._held = None

@@ -207,7 +207,7 @@ class Session:
         # The pager may outlive the processes: the user reads what they have answered.
         with self._paged_output(observer) as output, signal_handlers(supervisor):
             try:
-                if self.listener is None:
+                if self.listener is None and not self.is_live:
                     # Before the queries compile: starting Java is the longest part of a small run.
                     supervisor.start_job(self._job_settings(), job_secrets(config))
                 program = program or self.compiled(run_dir, observer)
@@ -377,10 +377,14 @@ class Session:
             relay = self.hosts.store(run_dir.path).requests(
                 run_dir.path, relay, program, self.request, self.config
             )
-        if not job_streams(program):
+        needs_job = bool(job_streams(program))
+        closed = self._closed_watchlists(program) if needs_job else []
+        if closed:
+            supervisor.let_job_read(closed)
+        if not self.is_live and not needs_job:
             supervisor.drop_job()
-        elif closed := self._closed_watchlists(program):
-            supervisor.restart_job(closed)
+        elif not self.is_live and closed:
+            supervisor.restart_job()
         supervisor.start_capture(
             program,
             replace(
@@ -389,6 +393,11 @@ class Session:
                 shedding=shedding_of_run(self.config, run_dir, program),
             ),
         )
+        if self.is_live and needs_job:
+            # After the capture: beside a Java that starts, it would let packets in later.
+            from gscope.cli.config.cluster import job_secrets
+
+            supervisor.start_job(self._job_settings(), job_secrets(self.config))
         # Imported while the daemon starts, which takes as long.
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
         from gscope.cli.delivery.delivery import Delivery

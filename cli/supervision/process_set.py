@@ -129,15 +129,14 @@ class RunProcesses:
         # folder, in which Java answers its owner, is removed with the run.
         self._supervise(JOB, grace_s=JOB_GRACE_S)
 
-    def restart_job(self, needed: Iterable[Path]) -> None:
-        """Restart the HFTA job before it works, with access to further folders.
-
-        Args:
-            needed: the folders.
-        """
-        self._confinement = replace(self._confinement, needed=tuple(map(str, needed)))
+    def let_job_read(self, folders: Iterable[Path]) -> None:
+        """Let a job that is started from now on read further folders; before the capture starts."""
+        self._confinement = replace(self._confinement, needed=tuple(map(str, folders)))
         self._confinement.write(self._run_dir)
         let_read(self._run_dir / CONFINEMENT_FILE, self._confinement)
+
+    def restart_job(self) -> None:
+        """Restart the HFTA job before it works."""
         self._managed.pop(JOB).stop()
         self._supervise(JOB, grace_s=JOB_GRACE_S)
 

@@ -139,9 +139,13 @@ class Supervisor:
         self._processes.start_job(settings, secrets)
         self.reached("processes started")
 
-    def restart_job(self, needed: Iterable[Path]) -> None:
-        """Restart the HFTA job before it works, with access to further folders."""
-        self._processes.restart_job(needed)
+    def let_job_read(self, folders: Iterable[Path]) -> None:
+        """Let a job that is started from now on read further folders; before the capture starts."""
+        self._processes.let_job_read(folders)
+
+    def restart_job(self) -> None:
+        """Restart the HFTA job before it works."""
+        self._processes.restart_job()
 
     def drop_job(self) -> None:
         """End the job, which the program does not need, while the capture begins."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.fanout_program import compile_fanout
 from gscope.capture.sources.af_packet.live_stats import LiveStats, total_of
+from gscope.capture.sources.af_packet.ring import load_kernels
 from gscope.capture.sources.base import InputState, RingUse
 
 if TYPE_CHECKING:
@@ -66,6 +67,15 @@ class FanoutSource:
             ring.share(founder.fanout_group)
         for ring in self.rings:
             ring.start()
+
+    def prepare(self) -> bool:
+        """See ``LiveDevice``; if one ring starts again, all do."""
+        load_kernels()
+        has_dropped = any(ring.has_dropped() for ring in self.rings)
+        if has_dropped:
+            for ring in self.rings:
+                ring.start_again()
+        return has_dropped
 
     @property
     def stats(self) -> LiveStats:

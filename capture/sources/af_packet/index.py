@@ -1,9 +1,6 @@
 """The compiled part of a live source: ownership and index of blocks of the kernel's ring.
 
-A block of the ring (``struct tpacket_block_desc`` of linux/if_packet.h) begins with a header of
-32-bit words: version, private offset, status, packets, offset of the first packet. Each packet has
-a ``struct tpacket3_hdr`` of 48 bytes, a ``struct sockaddr_ll`` of 20, some room, and its bytes;
-nothing of it is aligned to words.
+``block_layout.py`` says how a block is laid out.
 """
 
 from __future__ import annotations
@@ -25,27 +22,20 @@ from gscope.capture.kernels.intrinsics import (
     st64,
 )
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.sources.af_packet.block_layout import (
+    BLOCK_HEADER_BYTES,
+    COOKED_BYTES,
+    HEADER_BYTES,
+    HEADROOM_BYTES,
+    PACKET_HEADER_BYTES,
+    TAG_BYTES,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from gscope.capture.sources.block import IndexArrays
-
-BLOCK_HEADER_BYTES = 48
-PACKET_HEADER_BYTES = 48
-ADDRESS_BYTES = 20
-
-HEADER_BYTES = PACKET_HEADER_BYTES + ADDRESS_BYTES
-"""Smallest header of a packet: ``TPACKET3_HDRLEN``."""
-
-TAG_BYTES = 4
-COOKED_BYTES = 16
-"""A header of LINKTYPE_LINUX_SLL: packet type, hardware type, address length, address (8 bytes),
-protocol."""
-
-HEADROOM_BYTES = COOKED_BYTES + TAG_BYTES
-"""Room that a socket reserves (PACKET_RESERVE) before each packet for a cooked header and a tag."""
 
 # Offsets of the words of a block's header.
 _STATUS, _PACKETS, _FIRST = 8, 12, 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
 import os
 from dataclasses import dataclass
@@ -10,29 +11,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.sources.af_packet.index import (
+from gscope.capture.sources.af_packet.block_layout import (
     ADDRESS_BYTES,
     BLOCK_HEADER_BYTES,
     HEADROOM_BYTES,
     PACKET_HEADER_BYTES,
-    give_back,
-    index_ring_block,
-    is_ready,
-    is_untouched,
 )
 from gscope.capture.sources.af_packet.kernel_api import (
     PACKET_RX_RING,
     RING_REQUEST,
     SOL_PACKET,
 )
-from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
     import socket
+    from types import ModuleType
 
     from numpy.typing import NDArray
+
+    from gscope.capture.sources.block import Block
 
 DEFAULT_RING_BYTES = 64 << 20
 """Two thirds of a second at 500,000 packets/s of 96 captured bytes."""
@@ -121,7 +120,6 @@ class MappedRing:
             raise CaptureError(message) from error
         self._bytes: NDArray[np.uint8] = np.frombuffer(mapping, np.uint8)
         self._begin = int(self._bytes.ctypes.data)
-        self._blocks = [self._block(number) for number in range(shape.blocks)]
         self._cursor = 0
 
     def take(self) -> Block | None:
@@ -129,60 +127,77 @@ class MappedRing:
 
         Returns the same block until ``give_back``.
         """
-        return self._blocks[self._cursor] if is_ready(self._address) else None
+        return self._blocks[self._cursor] if kernels().is_ready(self._address) else None
 
     def give_back(self) -> None:
         """Return the block from ``take`` to the kernel."""
-        give_back(self._address)
+        kernels().give_back(self._address)
         self._cursor = (self._cursor + 1) % self.shape.blocks
 
     @property
     def is_empty(self) -> bool:
         """Whether the ring holds no packet after those that were given back."""
-        return is_untouched(self._address)
+        return bool(kernels().is_untouched(self._address))
 
     @property
     def ready_blocks(self) -> int:
         """Number of blocks that the kernel handed over and that were not given back."""
         for ahead in range(self.shape.blocks):
             number = (self._cursor + ahead) % self.shape.blocks
-            if not is_ready(self._begin + number * self.shape.block_bytes):
+            if not kernels().is_ready(self._begin + number * self.shape.block_bytes):
                 return ahead
         return self.shape.blocks
 
     def close(self) -> None:
         """Release the mapping, which lives on until the last block that a caller holds."""
-        self._blocks = []
+        self.__dict__.pop("_blocks", None)
         self._bytes = np.empty(0, np.uint8)
 
     @property
     def _address(self) -> int:
         return self._begin + self._cursor * self.shape.block_bytes
 
-    def _block(self, number: int) -> Block:
+    @functools.cached_property
+    def _blocks(self) -> list[Block]:
+        from gscope.capture.sources.block import PADDING_BYTES, Block
+
         block_bytes = self.shape.block_bytes
         packets = (block_bytes - BLOCK_HEADER_BYTES) // _MIN_PACKET_BYTES
-        begin = number * block_bytes
-        block = Block.allocate(0, packets)
-        block.data = self._bytes[begin : begin + block_bytes + PADDING_BYTES]
-        return block
+        blocks = []
+        for begin in range(0, self.shape.size_bytes, block_bytes):
+            block = Block.allocate(0, packets)
+            block.data = self._bytes[begin : begin + block_bytes + PADDING_BYTES]
+            blocks.append(block)
+        return blocks
+
+
+@functools.cache
+def kernels() -> ModuleType:
+    """Return the module of the compiled kernels of a ring.
+
+    Numba takes ten times as long to import as a device to open; packets are let in before.
+    """
+    from gscope.capture.sources.af_packet import index
+
+    return index
 
 
 def load_kernels() -> None:
     """Compile the kernels that the first packet needs, or load them from the cache.
 
-    The first time on a machine that takes seconds; no ring is large enough for the packets of that
-    time.
+    The first time on a machine that takes seconds.
     """
+    from gscope.capture.sources.block import Block
+
     block = Block.allocate(BLOCK_HEADER_BYTES, 1)
     block.data[:] = 0
     address = int(block.data.ctypes.data)
-    is_ready(address)
-    is_untouched(address)
-    give_back(address)
+    kernels().is_ready(address)
+    kernels().is_untouched(address)
+    kernels().give_back(address)
     for numbers in (block.caplen, block.wirelen, block.time_ns, block.offset, block.linktype):
         numbers[:] = 0
-    block.count, *_ = index_ring_block(
+    block.count, *_ = kernels().index_ring_block(
         block.data,
         BLOCK_HEADER_BYTES,
         0,

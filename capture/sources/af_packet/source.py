@@ -12,10 +12,10 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gscope.capture.sources.af_packet.block_layout import HEADROOM_BYTES
 from gscope.capture.sources.af_packet.derived_filter import compile_condition, conjunction
 from gscope.capture.sources.af_packet.device import look_up, unknown_device
 from gscope.capture.sources.af_packet.filter import Instruction, accept_all, compile_filter
-from gscope.capture.sources.af_packet.index import HEADROOM_BYTES, index_ring_block
 from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE, RTMGRP_LINK
 from gscope.capture.sources.af_packet.link_type import LINKTYPE_ETHERNET
 from gscope.capture.sources.af_packet.live_stats import LiveStats
@@ -31,8 +31,10 @@ from gscope.capture.sources.af_packet.packet_socket import (
 )
 from gscope.capture.sources.af_packet.ring import (
     DEFAULT_RING_BYTES,
+    RETIRE_MS,
     MappedRing,
     RingShape,
+    kernels,
     load_kernels,
 )
 from gscope.capture.sources.base import InputState, RingUse
@@ -196,8 +198,39 @@ class AfPacketSource:
     def start(self) -> None:
         """See ``LiveDevice``; needs no privilege."""
         assert self._socket is not None
-        load_kernels()
         self.share()
+        attach_filter(self._socket, self._program)
+
+    def prepare(self) -> bool:
+        """See ``LiveDevice``."""
+        load_kernels()
+        has_dropped = self.has_dropped()
+        if has_dropped:
+            self.start_again()
+        return has_dropped
+
+    def has_dropped(self) -> bool:
+        """Return whether the kernel has dropped packets so far."""
+        self._count_loss()
+        return self.stats.dropped_packets > 0
+
+    def start_again(self) -> None:
+        """Discard what an unread ring holds, uncounted, and let packets in again.
+
+        Kernels must be loaded.
+        """
+        assert self._socket is not None
+        attach_filter(self._socket, accept_all(0))
+        ring = self._open_ring()
+        while not ring.is_empty:
+            if ring.take() is not None:
+                ring.give_back()
+            else:
+                self._poll.poll(RETIRE_MS)
+        self._count_loss()
+        stats = self.stats
+        stats.kernel_packets = stats.received_packets = stats.dropped_packets = 0
+        stats.frozen_total = 0
         attach_filter(self._socket, self._program)
 
     def next_block(self, timeout_s: float | None = None) -> Block | None:
@@ -319,7 +352,7 @@ class AfPacketSource:
         self._state = InputState.UP if device.is_up else InputState.DOWN
 
     def _fill_index(self, block: Block) -> None:
-        block.count, skipped, lost, hardware, wire_bytes = index_ring_block(
+        block.count, skipped, lost, hardware, wire_bytes = kernels().index_ring_block(
             block.data,
             self._shape.block_bytes,
             self._snaplen,

@@ -80,6 +80,7 @@ class ScriptedSource:
 
     Attributes:
         is_filling: a packet is in a block that is not ready.
+        has_overflowed: more packets have come before the first is read than there is room for.
     """
 
     def __init__(self, world: World, name: str = "main") -> None:
@@ -91,6 +92,7 @@ class ScriptedSource:
         self.held = 0
         self.is_gone = False
         self.is_filling = False
+        self.has_overflowed = False
         self.failure = ""
         self._world = world
 
@@ -110,7 +112,13 @@ class ScriptedSource:
         pass
 
     def start(self) -> None:
-        pass
+        self.blocks.clear()
+        self.stats.received_packets = 0
+
+    def prepare(self) -> bool:
+        if self.has_overflowed:
+            self.start()
+        return self.has_overflowed
 
     def wake(self) -> None:
         pass
@@ -355,6 +363,28 @@ def test_a_count_ends_it_at_exactly_that_packet(stage: Stage) -> None:
 
 
 def test_a_duration_ends_it(stage: Stage) -> None:
+    stage.run(100, duration_ns=7 * SECOND)
+    assert 7 * SECOND <= stage.world.monotonic_ns <= 8 * SECOND
+
+
+def test_packets_that_come_while_kernels_are_compiled_are_answered(stage: Stage) -> None:
+    stage.on_ready = stage.source.send_now
+    (interface,) = stage.run(15).interfaces
+    assert stage.epochs == {epoch(START): 1}
+    assert interface.received == 1
+
+
+def test_if_too_many_come_meanwhile_none_of_them_is_answered(stage: Stage) -> None:
+    stage.source.has_overflowed = True
+    stage.on_ready = stage.source.send_now
+    stage.world.at(1, stage.source.send_now)
+    (interface,) = stage.run(15).interfaces
+    assert stage.epochs == {epoch(START): 1}
+    assert interface.received == 1
+
+
+def test_a_duration_is_that_since_packets_are_let_in(stage: Stage) -> None:
+    stage.on_ready = lambda: stage.world.wait(3 * SECOND)
     stage.run(100, duration_ns=7 * SECOND)
     assert 7 * SECOND <= stage.world.monotonic_ns <= 8 * SECOND
 

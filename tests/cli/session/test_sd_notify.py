@@ -66,5 +66,5 @@ def test_the_unit_s_command_can_be_typed() -> None:
     assert Path(program).name == "gscope"
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    command.make_parser(click.Context(command)).parse_args(arguments)
+    command.make_parser(click.Context(command, **cli.context_settings)).parse_args(arguments)
     assert unit["Service"]["KillMode"] == "mixed"

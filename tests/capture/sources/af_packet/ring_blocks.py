@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gscope.capture.sources.af_packet.index import (
+from gscope.capture.sources.af_packet.block_layout import (
     BLOCK_HEADER_BYTES,
     HEADER_BYTES,
     HEADROOM_BYTES,
-    index_ring_block,
 )
+from gscope.capture.sources.af_packet.index import index_ring_block
 from gscope.capture.sources.block import Block
 
 if TYPE_CHECKING:
