@@ -87,7 +87,7 @@ class PacketSource(Protocol):
     * **Opening**: ``open`` acquires everything that needs privileges or may be missing. If it
       raises, the source holds nothing. Packets of a device are let in only by ``LiveDevice.start``,
       which needs no privilege, so that a process opens all devices, drops its privileges and then
-      captures.
+      captures. They wait for ``LiveDevice.prepare``, while their reader gets ready.
     * **Reading** (``next_block``) belongs to one thread. Only ``wake`` and ``interrupt`` may be
       called from another one.
     * **Ownership**: a source owns the memory of its blocks. A block, and every array of it, is

@@ -79,7 +79,7 @@ def test_the_contract_is_this() -> None:
     assert members(CaptureSource) == common | {"size_bytes", "next_block", "is_ready"}
     filling = {"block_bytes", "new_block", "fill", "interrupt"}
     assert members(BlockSource) == members(CaptureSource) | filling
-    assert members(LiveDevice) == common | {"narrow", "start", "failure"}
+    assert members(LiveDevice) == common | {"narrow", "start", "prepare", "failure"}
     reading = {"next_block", "release", "is_idle", "wake"}
     assert members(LiveSource) == members(LiveDevice) | reading
 
@@ -394,6 +394,7 @@ def test_a_live_source_lives_as_the_contract_says(kind: str) -> None:
             stage.send([EARLY])
             source.start()
             stage.send(FRAMES)
+            assert not source.prepare()
             assert receive(source, len(FRAMES)) == FRAMES
             stats = source.stats
             assert stats.received_packets == len(FRAMES)
@@ -434,6 +435,7 @@ def test_rings_of_one_device_live_as_the_contract_says() -> None:
             send([EARLY])
             device.start()
             send(FRAMES)
+            assert not device.prepare()
             until = time.monotonic() + PATIENCE_S
             found: list[bytes] = []
             while len(found) < len(FRAMES) and time.monotonic() < until:
