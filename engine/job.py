@@ -29,7 +29,7 @@ from gscope.engine.termination import Termination
 from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
 from gscope.queries.run_folder.layout import JOB_FOLDER, LIMITS_FILE, LOG_FOLDER, SOCKET_FILE
 from gscope.queries.run_folder.startup import settle
-from gscope.queries.streams.event_codec import EventWriter
+from gscope.queries.streams.event_codec import EventWriter, to_plain
 from gscope.queries.streams.process_events import (
     BoundsPromised,
     CommittedOutput,
@@ -252,7 +252,7 @@ class Job:
                 steps.on_messages(messages)
                 if asker is not None:
                     asker.on_messages(messages)
-            elif step.reads_rows or idle_steps == MAX_IDLE_STEPS or steps.is_finished:
+            elif step.reads_rows or self._commits_idle(idle_steps, steps) or steps.is_finished:
                 idle_steps = 0
                 self._disk_budget.wait()
                 reply = LeaseReply()
@@ -267,10 +267,18 @@ class Job:
                     inbox.acknowledge(self._settings.consumer, steps.needed())
             else:
                 idle_steps += 1
-                if not self._settings.is_live:
-                    # A replay delivers rows once no earlier ones can follow.
+                if not self._settings.is_live or steps.program.answers:
+                    # A replay, and another host, deliver rows once no earlier ones can follow.
                     self._events.send(BoundsPromised(steps.output_bounds()))
         inbox.acknowledge_last(self._settings.consumer, steps.needed())
+
+    def _commits_idle(self, idle_steps: int, steps: Steps) -> bool:
+        """Return whether a step without rows is committed.
+
+        A promise to another host must not come before the marks of the epochs below it.
+        """
+        has_marks = bool(steps.program.answers) and steps.incomplete.is_waiting
+        return idle_steps == MAX_IDLE_STEPS or has_marks
 
     def _evaluate(
         self, step: Step, steps: Steps, evaluator: Evaluator, observer: JobObserver
@@ -296,7 +304,7 @@ class Job:
         self._commits.publish(outputs)
         observer.committed(step, commit, committing, (ended - began) / 1e9)
         self._commits.drop_carry(steps.carried())
-        self._report(commit, (ended - began) / 1e9, steps.output_bounds())
+        self._report(commit, (ended - began) / 1e9, steps, steps.output_bounds())
 
     def _recover(self, steps: Steps) -> list[Commit]:
         """Continue after the last commit; return all commits.
@@ -305,15 +313,21 @@ class Job:
         """
         commits = self._commits.recover()
         for commit in commits:
-            self._report(commit, 0.0, {})
+            self._report(commit, 0.0, steps, {})
         if commits:
             last = commits[-1]
             steps.restore(last.step, last.operators, last.partitioning)
             self._counted_before = commits[-1].counts
         return commits
 
-    def _report(self, commit: Commit, step_s: float, bounds: dict[str, dict[str, float]]) -> None:
+    def _report(
+        self, commit: Commit, step_s: float, steps: Steps, bounds: dict[str, dict[str, float]]
+    ) -> None:
         operators = commit.operators
+        lost = {
+            each.query: steps.incomplete.answers(commit.incomplete, each.query)
+            for each in steps.program.answers
+        }
         self._events.send(
             StepCommitted(
                 step=commit.step,
@@ -327,6 +341,7 @@ class Job:
                 partial={q: tuple(s["partial"]) for q, s in operators.items() if s["partial"]},
                 incomplete=commit.incomplete,
                 incomplete_epochs=_incomplete(operators),
+                lost_answers={query: tuple(map(to_plain, rows)) for query, rows in lost.items()},
                 **asdict(commit.counts),
             )
         )

@@ -49,12 +49,16 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
         for lfta in program.lftas
         for interface in lfta.interfaces
     ]
+    specs += [
+        StreamSpec.from_lfta(each, name) for each in program.answers for name in each.interfaces
+    ]
     log = StreamLog(
         folder,
         specs,
         consumers=[Consumer(consumer.name, consumer.streams) for consumer in settings.consumers],
         limits=BatchLimits(settings.batch_rows, settings.batch_bytes, settings.open_bytes),
         most_registered=0 if settings.listener is None else MAX_CONSUMERS,
+        served=tuple(stream for each in program.served or () for stream in each.streams),
         budget=_budget(settings),
     )
     try:

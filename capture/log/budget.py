@@ -63,10 +63,12 @@ class Budget(Protocol):
 
     Attributes:
         is_lossy: whether tuples may be shed, so that a full disk does not end the capture.
+        limit_bytes: of all segments together.
         reserve_bytes: bytes of the disk that must stay free.
     """
 
     is_lossy: bool
+    limit_bytes: int
     reserve_bytes: int = 0
 
     @property

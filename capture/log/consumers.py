@@ -45,16 +45,22 @@ class Acknowledgements:
     Args:
         folder: folder of the log.
         consumers: readers that acknowledge; without any, every message stays needed.
-        most_registered: how many further readers, of all streams, may register themselves; those
-            of an earlier writer of the log are known.
+        most_registered: how many further readers may register themselves; those of an earlier
+            writer of the log are known.
+        served: names of the streams that these read; () for all.
 
     Raises:
         StreamError: the stored cursors are unreadable or damaged.
     """
 
     def __init__(
-        self, folder: Path, consumers: Iterable[Consumer], most_registered: int = 0
+        self,
+        folder: Path,
+        consumers: Iterable[Consumer],
+        most_registered: int = 0,
+        served: tuple[str, ...] = (),
     ) -> None:
+        self._served = served
         self._path = folder / ACKNOWLEDGED_NAME
         self._consumers = {consumer.name: consumer for consumer in consumers}
         self._fixed = frozenset(self._consumers)
@@ -62,7 +68,7 @@ class Acknowledgements:
         self._cursors = self._stored()
         if most_registered:
             for name in self._cursors:
-                self._consumers.setdefault(name, Consumer(name))
+                self._consumers.setdefault(name, Consumer(name, served))
 
     @property
     def has_consumers(self) -> bool:
@@ -75,7 +81,7 @@ class Acknowledgements:
         return {name: dict(self._cursors.get(name, {})) for name in self._consumers}
 
     def register(self, consumer: str, released: Mapping[str, int]) -> bool:
-        """Add a reader of all streams; return whether it is new, so that it must be stored.
+        """Add a reader; return whether it is new, so that it must be stored.
 
         From then on, messages wait for its acknowledgements.
 
@@ -101,7 +107,7 @@ class Acknowledgements:
                 f"and {consumer!r} would be one more than {self._most}"
             )
             raise StreamError(problem)
-        self._consumers[consumer] = Consumer(consumer)
+        self._consumers[consumer] = Consumer(consumer, self._served)
         self._cursors[consumer] = dict(released)
         return True
 
@@ -165,11 +171,12 @@ class Acknowledgements:
     def done_below(self, stream: str, end: int) -> int:
         """Return the cursor below which no reader needs ``stream``; ``end`` if it has no reader.
 
-        Without consumers it is 0: then the log keeps everything.
+        Without consumers it is 0: then the log keeps everything. It also keeps a stream that is
+        for readers that register themselves, as long as none has.
         """
-        if not self._consumers:
+        readers = [c.name for c in self._consumers.values() if c.reads(stream)]
+        if not self._consumers or (not readers and stream in self._served):
             return 0
-        readers = (c.name for c in self._consumers.values() if c.reads(stream))
         return min((self._cursors.get(name, {}).get(stream, 0) for name in readers), default=end)
 
     def _stored(self) -> dict[str, dict[str, int]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.plan.program import Lfta, Program
 
-PROTOCOL = 3
+PROTOCOL = 4
 """The version of tickets, actions and messages; to be changed with any of them."""
 
 SENSOR, RELAY = "sensor", "relay"
@@ -39,12 +39,14 @@ class LftaDescription:
         digest: see ``lfta_digest``.
         meaning: what it computes, in lines to read.
         streams: the names of its streams.
+        is_answer: whether these have rows of answers.
     """
 
     name: str
     digest: str
     meaning: tuple[str, ...]
     streams: tuple[str, ...]
+    is_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,16 @@ class LogDescription:
 
 
 def describe_program(program: Program) -> tuple[LftaDescription, ...]:
-    """Return the descriptions of the LFTAs of ``program``."""
+    """Return the descriptions of the LFTAs of ``program`` that other hosts may read."""
     return tuple(
         LftaDescription(
-            lfta.name, lfta_digest(lfta, program.user_files), lfta_meaning(lfta), lfta.streams
+            lfta.name,
+            lfta_digest(lfta, program.user_files),
+            lfta_meaning(lfta),
+            lfta.streams,
+            lfta.answers is not None,
         )
-        for lfta in program.lftas
+        for lfta in (program.lftas if program.served is None else program.served)
     )
 
 

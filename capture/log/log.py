@@ -1,6 +1,7 @@
 """The stream log: the output of LFTAs, kept until every consumer has acknowledged it.
 
-One thread writes (``append``, ``write_heartbeat``, ``end``); any number of threads read and
+One thread writes each stream (``append``, ``write_heartbeat``, ``end``): that of the capture those of
+LFTAs, another one may write those of answers (``write_answers``). Any number of threads read and
 acknowledge. Memory is bounded by the open batches and the number of retained messages, disk by the
 budget.
 
@@ -18,6 +19,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gscope.capture.log.answering_log import AnsweringLog
 from gscope.capture.log.batches import BatchLimits, OpenBatch, StreamSpec
 from gscope.capture.log.budget import Budget, WaitForRoom
 from gscope.capture.log.identity import log_identity
@@ -29,7 +31,6 @@ from gscope.capture.log.retained_messages import Ledger
 from gscope.capture.log.retained_stream import UNNUMBERED, StreamPosition
 from gscope.capture.log.sealing import Sealer
 from gscope.capture.log.segments import SegmentFolder
-from gscope.capture.log.thinnable_log import ThinnableLog
 from gscope.errors import StreamError
 from gscope.queries.streams.messages import (
     EndOfStream,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from gscope.capture.log.stream_heartbeat import StreamHeartbeat
 
 
-class StreamLog(ThinnableLog):
+class StreamLog(AnsweringLog):
     """The open log in ``folder``, locked against other processes.
 
     Args:
@@ -60,6 +61,7 @@ class StreamLog(ThinnableLog):
         limits: limits of open batches.
         budget: policy for a disk budget that is used up.
         most_registered: how many further consumers may register themselves; see ``register``.
+        served: names of the streams that these read; () for all.
 
     Raises:
         StreamError: the log is unusable, damaged or in use; one sentence.
@@ -74,6 +76,7 @@ class StreamLog(ThinnableLog):
         limits: BatchLimits | None = None,
         budget: Budget | None = None,
         most_registered: int = 0,
+        served: tuple[str, ...] = (),
     ) -> None:
         specs = {spec.name: spec for spec in streams}
         self._folder = folder
@@ -89,6 +92,7 @@ class StreamLog(ThinnableLog):
             consumers,
             is_lossy=self._budget.is_lossy,
             most_registered=most_registered,
+            served=served,
         )
         self._held = self._ledger.held
         self._resumed = {
@@ -289,7 +293,7 @@ class StreamLog(ThinnableLog):
             self._changed.notify_all()
 
     def register(self, consumer: str) -> dict[str, int]:
-        """Add a consumer of all streams, permanently; return what it has acknowledged, by stream.
+        """Add a consumer, permanently; return what it has acknowledged, by stream.
 
         From the first registration on, messages wait for the acknowledgements of this consumer.
         For a known consumer this changes nothing.

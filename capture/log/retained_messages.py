@@ -43,6 +43,7 @@ class Ledger:
         consumers: readers that acknowledge.
         is_lossy: whether batches are shed when the disk is full; if not, that is an error.
         most_registered: how many further consumers may register themselves.
+        served: names of the streams that these read; () for all.
 
     Attributes:
         held: retained messages by stream.
@@ -61,6 +62,7 @@ class Ledger:
         *,
         is_lossy: bool,
         most_registered: int = 0,
+        served: tuple[str, ...] = (),
     ) -> None:
         self.held = {name: HeldMessages() for name in specs}
         self.used_bytes = 0
@@ -79,7 +81,7 @@ class Ledger:
         self._rewrite_at = 0
         self._index = Index(folder)
         try:
-            self.acknowledged = Acknowledgements(folder, consumers, most_registered)
+            self.acknowledged = Acknowledgements(folder, consumers, most_registered, served)
             self._recover()
             self.begun = {name: held.end for name, held in self.held.items()}
         except BaseException:
@@ -167,7 +169,7 @@ class Ledger:
             self._store_acknowledged()
 
     def register(self, consumer: str) -> dict[str, int]:
-        """Add a consumer of all streams; return what it has acknowledged, by stream.
+        """Add a consumer; return what it has acknowledged, by stream.
 
         Raises:
             StreamError: the name is invalid, there are too many consumers, or it cannot be stored.
@@ -215,6 +217,10 @@ class Ledger:
             self.used_bytes -= sum(batch.size_bytes for batch in dropped)
             self._segments.remove(batch.path for batch in dropped)
         self._rewrite()
+
+    def waiting_bytes(self, streams: Iterable[str]) -> int:
+        """Return the bytes of all batches of ``streams``."""
+        return sum(batch.size_bytes for each in streams for _, batch in self.held[each].batches)
 
     def unacknowledged(self) -> dict[str, dict[str, int]]:
         """Return what each consumer has not acknowledged: messages, tuples and bytes."""

@@ -134,6 +134,26 @@ class Sealer:
             self._ledger.on_sealed(written.size_bytes)
         return _batch(stream, rows.num_rows, extents, written)
 
+    def write_answers(
+        self, stream: str, rows: pa.Table, extents: tuple[Extent, ...]
+    ) -> Batch | Shed:
+        """Write rows that are complete, unless they are shed; the message is not published.
+
+        Raises:
+            StreamError: the segment cannot be written.
+        """
+        if not self._budget.is_lossy:
+            return self.write_whole(stream, rows, extents)
+        if self._budget.admit(rows.nbytes, self._usage):
+            try:
+                return self.write_whole(stream, rows, extents)
+            except StreamError as error:
+                if not is_full(error):
+                    raise
+                with self._lock:
+                    self._ledger.full_disk_total += 1
+        return Shed(stream, UNNUMBERED, rows.num_rows, None, extents)
+
     def abandon(self) -> None:
         """Delete unfinished segments."""
         for segment in self._growing.values():

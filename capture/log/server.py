@@ -9,6 +9,10 @@
   of one batch, for readers that cannot open its file; without ``row_groups`` all of them. A batch
   that was shed or released is an error with ``GONE``.
 
+``do_put`` takes rows of answers where the log has streams for them: its command is ``{"stream": name,
+"place": [step, number] or null, "bounds": {name of a promise: bound, …}, "lost": [``LostRows``, …],
+"is_last": true or false}``.
+
 Actions: ``describe`` with the body ``{"consumer": name}`` (or ``{}``), which registers a consumer
 where the log accepts further ones and returns a ``LogDescription``; ``acknowledge`` with
 ``{"consumer": name, "cursors": {…}}``; ``deregister`` with ``{"consumer": name}``, for which nothing
@@ -24,7 +28,7 @@ import dataclasses
 import json
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.flight as flight
@@ -35,12 +39,14 @@ from gscope.capture.log.os_errors import plain_errors
 from gscope.capture.log.segment_rows import SegmentRows
 from gscope.errors import StreamError
 from gscope.queries.run_folder.socket_address import SocketAddress
+from gscope.queries.streams.event_codec import from_plain
 from gscope.queries.streams.flight_requests import request_fields
 from gscope.queries.streams.leases import answered_from_json
+from gscope.queries.streams.losses import LostRows, losses_of
 from gscope.queries.streams.wire import encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from gscope.capture.log.description import LftaDescription
     from gscope.capture.log.log import StreamLog
@@ -69,6 +75,22 @@ _CANCEL_CHECK_S = 0.5
 """Seconds that a subscription keeps its thread at most after its client has gone."""
 
 
+class Answers(Protocol):
+    """What takes the rows of answers; see ``capture/answers/answer_writer.py``."""
+
+    def write(
+        self,
+        stream: str,
+        place: tuple[int, int] | None,
+        rows: pa.Table,
+        bounds: Mapping[str, int],
+        lost: Sequence[LostRows] = (),
+        *,
+        is_last: bool = False,
+    ) -> None:
+        """Write a portion of an answer, and what its stream then promises."""
+
+
 class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has no types
     """Serves ``log`` on the unix socket ``path`` from its construction until ``shutdown``.
 
@@ -80,6 +102,7 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         demands: takes demands for heartbeats; None if they are not sent on demand.
         lftas: the LFTAs whose streams are in the log, for ``describe``.
         role: ``SENSOR`` or ``RELAY``, for ``describe``.
+        answers: takes rows of answers; None if the log has no streams for them.
 
     Raises:
         StreamError: the socket cannot be made.
@@ -93,11 +116,13 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
         *,
         lftas: tuple[LftaDescription, ...] = (),
         role: str = SENSOR,
+        answers: Answers | None = None,
         **options: Any,
     ) -> None:
         self.log = log
         self.lftas = lftas
         self.role = role
+        self._answers = answers
         self._subscribing = _Limit("subscriptions", MAX_SUBSCRIPTIONS)
         self._pulling = _Limit("segments at the same time", MAX_PULLS, PULL_WAIT_S)
         self.demands = demands or Demands(log.streams, is_served=False)
@@ -129,6 +154,22 @@ class LogServer(flight.FlightServerBase):  # type: ignore[misc]  # pyarrow has n
             if "segment" in fields:
                 return self.segment(context, *_segment(fields["segment"]))
             return self.subscription(context, fields, _cursors(fields.get("cursors")))
+
+    def do_put(self, _context: Any, descriptor: Any, reader: Any, _writer: Any) -> None:
+        """Take rows of an answer; see the module."""
+        with client_errors():
+            if self._answers is None:
+                message = "this log takes no answers"
+                raise StreamError(message)
+            fields = request_fields(descriptor.command)
+            self._answers.write(
+                str(fields.get("stream")),
+                _place(fields.get("place")),
+                reader.read_all(),
+                _bounds(fields.get("bounds")),
+                _lost(fields.get("lost")),
+                is_last=fields.get("is_last") is True,
+            )
 
     def subscription(
         self, context: Any, _fields: dict[str, object], cursors: dict[str, int]
@@ -232,7 +273,10 @@ def _describe(server: LogServer, body: bytes) -> object:
     """Describe the log, for a consumer if one is named, which registers it."""
     consumer = request_fields(body).get("consumer")
     acknowledged = {} if consumer is None else server.log.register(str(consumer))
+    # What answers lack of a restart is in the losses of their heartbeats.
+    answers = {stream for each in server.lftas if each.is_answer for stream in each.streams}
     begun = server.log.begun if server.role == SENSOR else {}
+    begun = {stream: number for stream, number in begun.items() if stream not in answers}
     streams = describe_streams(server.log.positions, acknowledged, begun)
     return describe_log(server.role, server.log.identity, server.lftas, streams).to_plain()
 
@@ -324,6 +368,25 @@ def _cursors(value: object) -> dict[str, int]:
         message = f"invalid cursors: expected an object of sequence numbers, got {value!r:.100}"
         raise StreamError(message)
     return value
+
+
+def _lost(value: object) -> tuple[LostRows, ...]:
+    try:
+        found = tuple(from_plain(LostRows, each) for each in value)  # type: ignore[attr-defined]
+        return tuple(lost for each in found for lost in losses_of((), (each,)).rows)
+    except (TypeError, ValueError, AttributeError) as error:
+        message = f"invalid lost rows: {error}"
+        raise StreamError(message) from error
+
+
+def _place(value: object) -> tuple[int, int] | None:
+    match value:
+        case None:
+            return None
+        case [int(step), int(number)]:
+            return step, number
+    message = f"invalid place: expected two numbers, got {value!r:.100}"
+    raise StreamError(message)
 
 
 def _segment(value: object) -> tuple[str, int, list[int] | None]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.capture.log.description import RELAY, SENSOR, describe_program
 from gscope.errors import GscopeError
-from gscope.queries.run_folder.layout import REMOTE_SOCKET_FILE, SOCKET_FILE
+from gscope.queries.run_folder.layout import CAPTURE_FOLDER, REMOTE_SOCKET_FILE, SOCKET_FILE
 from gscope.queries.streams.process_events import Listening
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gscope.capture.answers.answer_writer import AnswerWriter
     from gscope.capture.heartbeats.demands import Demands
     from gscope.capture.log.log import StreamLog
     from gscope.capture.log.remote.listener import Listener
@@ -95,7 +96,9 @@ class ServerThread:
         role = RELAY if self._is_relay else SENSOR
         socket = self._run_dir / SOCKET_FILE
         try:
-            self._server = LogServer(self._log, socket, self._demands, lftas=lftas, role=role)
+            self._server = LogServer(
+                self._log, socket, self._demands, lftas=lftas, role=role, answers=self._answers()
+            )
             if self._listener is not None:
                 from gscope.capture.log.remote.service import RemoteService
 
@@ -114,3 +117,11 @@ class ServerThread:
         if self._log.is_closed:
             return
         self._events.send(Listening(str(socket)))
+
+    def _answers(self) -> AnswerWriter | None:
+        """Return what takes the answers that other hosts read; None if they read none."""
+        if not self._program.answers:
+            return None
+        from gscope.capture.answers.answer_writer import AnswerWriter
+
+        return AnswerWriter(self._log, self._program, self._run_dir / CAPTURE_FOLDER)

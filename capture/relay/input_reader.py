@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.log.description import ensure_same_lftas
 from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.remote.connection import CALL_S
+from gscope.capture.log.stream_rows import conformed, extents_of
 from gscope.capture.relay.held_rows import HeldRows
 from gscope.capture.relay.input_events import (
     Connected,
@@ -22,7 +23,6 @@ from gscope.capture.relay.input_events import (
     Received,
     Starting,
 )
-from gscope.capture.relay.stream_rows import conformed, extents_of
 from gscope.errors import DisconnectedError, StreamError
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat

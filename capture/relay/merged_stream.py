@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.capture.log.stream_rows import ARROW_TYPES, relay_schema
 from gscope.capture.relay.partials import merged_groups
 from gscope.capture.relay.ports import HeldBatch, Port, PortKey
 from gscope.capture.relay.relay_state import MergeState, PortState
-from gscope.capture.relay.stream_rows import ARROW_TYPES, relay_schema
 from gscope.queries.expressions.types import Direction
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.gaps import HostGap, with_gap

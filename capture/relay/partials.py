@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.capture.relay.stream_rows import relay_schema
+from gscope.capture.log.stream_rows import relay_schema
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import Direction, GsqlType
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
+from gscope.capture.log.stream_rows import extents_of
 from gscope.capture.relay.input_events import (
     Connected,
     Crashed,
@@ -27,7 +28,6 @@ from gscope.capture.relay.merged_stream import MergedStream
 from gscope.capture.relay.origins import Origin
 from gscope.capture.relay.ports import PortKey
 from gscope.capture.relay.relay_state import MergeState, StateFile
-from gscope.capture.relay.stream_rows import extents_of
 from gscope.errors import RefusedInputError
 from gscope.queries.streams.losses import LostRows
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Hop, Shed

@@ -55,6 +55,15 @@ _RECORD = option(
     " files are replayed first. `gscope run --run NAME` with the same queries and hosts answers"
     " later, `gscope stop --run NAME` discards the rows.",
 )
+_SET = option(
+    "--partition-set",
+    heading=HEADING,
+    metavar="GSQL,...",
+    shell_complete=candidates.query_text,
+    help="What divides the packets among the hosts, such as 'srcIP & 0xFFFFFF00, destIP' or"
+    " '{srcIP, destIP}' for both directions alike. Each host then answers the queries that this"
+    " permits, and sends answers in place of partial tuples. `gscope explain --hosts` shows which.",
+)
 _SHARED = (
     option(
         "--tls-ca",
@@ -87,7 +96,7 @@ _SHARED = (
 with_inputs = option_group("remote", InputRequest, _FROM, *_SHARED)
 """``--from`` and what belongs to it; the command gets ``remote``."""
 
-with_hosts = option_group("remote", InputRequest, _FROM, _HOST, _RECORD, *_SHARED)
+with_hosts = option_group("remote", InputRequest, _FROM, _HOST, _RECORD, _SET, *_SHARED)
 """The same with ``--host``, for a command that can ask agents to capture."""
 
 
@@ -132,5 +141,8 @@ def requested_relay(
         return host_inputs(remote, config)
     if remote.is_recording:
         message = "--record is about the agents of --host: sensors keep their rows in any case"
+        raise UsageError(message)
+    if remote.partition_set is not None:
+        message = "--partition-set is about the agents of --host: sensors answer no queries"
         raise UsageError(message)
     return relay_settings(remote, config)

@@ -436,7 +436,20 @@ def _session(
         has_texts=bool(request.expressions) or len(request.queries) > 1,
     )
     request.ensure_some()
-    hosts = requested_hosts(inputs, service, config) if inputs.asks_agents else None
+    hosts = None
+    if inputs.asks_agents:
+        from gscope.cli.session.hosts import requested_hosts
+
+        assert inputs.relay is not None
+        assert inputs.remote is not None
+        if service.has_no_job:
+            message = (
+                "a run that asks agents of other hosts to capture answers its queries itself; leave "
+                "out --no-job"
+            )
+            raise UsageError(message)
+        chosen, given = inputs.devices.devices, inputs.remote.partition_set
+        hosts = requested_hosts(inputs.relay, chosen, given, service.name, config.work_dir)
     return Session(
         request,
         inputs.interfaces(config, hosts),
@@ -450,39 +463,6 @@ def _session(
         relay=inputs.relay,
         hosts=hosts,
     )
-
-
-def requested_hosts(inputs: Inputs, service: ServiceRequest, config: Config) -> HostsOfRun:
-    """Return the hosts whose agents capture for a run.
-
-    A run that is resumed has stored their interfaces.
-
-    Raises:
-        GscopeError: an agent does not answer or refuses, or options contradict each other.
-    """
-    from gscope.cli.rundir.records import FOLDER_PREFIX
-    from gscope.cli.session.hosts import offered_hosts, read_hosts
-
-    assert inputs.relay is not None
-    if service.has_no_job:
-        message = (
-            "a run that asks agents of other hosts to capture answers its queries itself; leave "
-            "out --no-job"
-        )
-        raise UsageError(message)
-    stored = None
-    if service.name is not None:
-        stored = read_hosts(config.work_dir / f"{FOLDER_PREFIX}{service.name}")
-    if stored is None:
-        return offered_hosts(inputs.relay).limited(inputs.devices.devices)
-    names = [each.name for each in inputs.relay.inputs]
-    if missing := [name for name in stored.names if name not in names]:
-        message = (
-            f"run {service.name} was started with the hosts {', '.join(stored.names)}, and "
-            f"{missing[0]} is missing; name all of them, or choose another name with --run"
-        )
-        raise UsageError(message)
-    return stored
 
 
 def _detached(folder: Path | None, *, is_sensor: bool) -> Detached | int:

@@ -42,6 +42,7 @@ class InputRequest:
         absent_after_ns: an input that is silent for longer is left out; None to wait for it.
         hosts: ``NAME=HOST:PORT``, or the name of a host of the configuration file.
         is_recording: whether the hosts only record, for a run that reads them later.
+        partition_set: what divides the packets among the hosts, as GSQL; None if nothing is known.
     """
 
     inputs: tuple[str, ...] = ()
@@ -50,6 +51,7 @@ class InputRequest:
     absent_after_ns: int | None = None
     hosts: tuple[str, ...] = ()
     is_recording: bool = False
+    partition_set: str | None = None
 
     def ensure_unused(self) -> None:
         """Refuse options that mean something only with an input.
@@ -62,6 +64,7 @@ class InputRequest:
             ("--as", self.consumer),
             ("--absent-after", self.absent_after_ns),
             ("--record", self.is_recording or None),
+            ("--partition-set", self.partition_set),
         ):
             if value is not None:
                 message = f"{option} is about the inputs of --from and --host, and there is none"

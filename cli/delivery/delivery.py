@@ -155,6 +155,7 @@ class Delivery:
         step: int,
         outputs: Sequence[CommittedOutput],
         bounds: Mapping[str, Mapping[str, float]] | None = None,
+        lost: object = None,  # noqa: ARG002  # for other hosts
     ) -> None:
         """Deliver a step, unless its number shows that a restarted job reports it again.
 
@@ -163,6 +164,7 @@ class Delivery:
             outputs: what it answered.
             bounds: for each query and temporal column, the bound below which no later step has
                 rows; rows without a known bound are held until it is known.
+            lost: for other hosts.
 
         Raises:
             EngineError: rows of an output are missing.
@@ -334,6 +336,9 @@ class Delivery:
         self._reply = waiting, reply
         self._deliver_due()
         self._settle()
+
+    def on_answered(self) -> None:
+        """Do nothing: the job has answered everything, ``finish`` delivers what is held."""
 
     def on_tick(self) -> None:
         """Let the sink show rows that it has held back for some time."""

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.engine.sinks.row_order import in_order
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gscope.engine.watermarks.bounds import Bound
 
 
@@ -16,10 +20,13 @@ class Reorder:
 
     Args:
         column: the column to sort by, ascending, NULL first; None to keep rows as they come.
+        order: the temporal columns of an answer, whose rows with the same time are sorted by all of
+            their values; None for rows of packets, which keep their order.
     """
 
-    def __init__(self, column: str | None) -> None:
+    def __init__(self, column: str | None, order: Sequence[str] | None = None) -> None:
         self._column = column
+        self._order = order
         self._held: list[tuple[int, pa.Table]] = []
 
     @property
@@ -51,9 +58,11 @@ class Reorder:
         return self._sorted(pa.concat_tables([table for _, table in held])) if held else None
 
     def _sorted(self, table: pa.Table) -> pa.Table:
-        """Sort rows, keeping the order of those with the same time."""
+        """Sort rows; those of packets with the same time keep their order."""
         if self._column is None or table.num_rows < 2:
             return table
+        if self._order is not None:
+            return in_order(table.combine_chunks(), self._order)
         values = pc.cast(table[self._column], pa.int64())
         if not values.null_count and pc.all(pc.greater_equal(values[1:], values[:-1])).as_py():
             return table

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from gscope.cli.delivery.checkpoint import StreamPosition
+    from gscope.queries.streams.loss_reasons import IncompleteEpochs
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,14 @@ class StreamRows:
         streams: the position of each stream once ``rows`` are delivered.
         is_last: whether all streams have ended.
         done: a function to call with the cursors that may be acknowledged.
+        incomplete: epochs that lack packets, as other hosts have answered them.
     """
 
     rows: list[tuple[str, Iterator[pa.Table]]]
     streams: Mapping[str, StreamPosition]
     is_last: bool
     done: Callable[[dict[str, int]], object]
+    incomplete: tuple[IncompleteEpochs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

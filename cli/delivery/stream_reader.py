@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.cli.config.capture_settings import CONSUMER
+from gscope.cli.delivery.answered_losses import AnsweredLosses
 from gscope.cli.delivery.checkpoint import StreamPosition
 from gscope.cli.delivery.stream_events import StreamRows, StreamsFinished
 from gscope.cli.delivery.stream_rows import StreamDelivery
@@ -20,7 +21,7 @@ from gscope.errors import GscopeError, StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.run_folder.layout import LOG_FOLDER, SOCKET_FILE
-from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed, promised_name
 from gscope.queries.streams.process_events import ProcessError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
     from gscope.cli.events import Events
     from gscope.queries.expressions.schema import Schema
-    from gscope.queries.plan.program import Program
+    from gscope.queries.plan.program import Lfta, Program
+    from gscope.queries.streams.loss_reasons import IncompleteEpochs
     from gscope.queries.streams.messages import Message
 
 PORTION_BYTES = 64 << 20
@@ -62,11 +64,19 @@ class Passthrough:
                 order_column(program.schema(query)),
                 (positions or {}).get(stream, StreamPosition()),
                 is_nullable=_is_nullable(program.schema(query)),
+                order=_answer_order(program, program.lfta(source.lfta)),
             )
             for query, source in program.results
             if isinstance(source, StreamInput)
             for stream in program.lfta(source.lfta).streams
         }
+        self._losses = {
+            stream: AnsweredLosses(lfta)
+            for lfta in program.lftas
+            if lfta.answers is not None
+            for stream in lfta.streams
+        }
+        self._incomplete: list[IncompleteEpochs] = []
         self._thread: threading.Thread | None = None
         self._is_wanted = threading.Event()
         self._acknowledged: dict[str, int] = {}
@@ -147,6 +157,8 @@ class Passthrough:
                 outlet.add(message, partial(_read, self._run_dir / LOG_FOLDER / message.path))
             case Heartbeat():
                 outlet.raise_bound({p.column: p.bound for p in message.punctuations})
+                if message.losses is not None and message.stream in self._losses:
+                    self._incomplete += self._losses[message.stream].new(message.losses)
             case EndOfStream() | Shed():
                 pass  # the log counts shed batches
         outlet.has_ended = isinstance(message, EndOfStream)
@@ -163,7 +175,9 @@ class Passthrough:
                 rows.append((self._outlets[stream].query, tables))
         positions = {stream: self._outlets[stream].position for stream in streams}
         reply: queue.SimpleQueue[dict[str, int]] = queue.SimpleQueue()
-        events.put(Event(PASSTHROUGH, StreamRows(rows, positions, is_last, reply.put)))
+        incomplete, self._incomplete = tuple(self._incomplete), []
+        found = StreamRows(rows, positions, is_last, reply.put, incomplete)
+        events.put(Event(PASSTHROUGH, found))
         cursors = reply.get()
         if is_last:
             client.acknowledge_last(CONSUMER, cursors)
@@ -211,6 +225,13 @@ def order_column(schema: Schema) -> str | None:
     """Return the column that orders the rows; None to leave them in the order of the packets."""
     increasing = [c.name for c in schema.columns if c.ordering.direction is Direction.INCREASING]
     return increasing[0] if increasing else None
+
+
+def _answer_order(program: Program, lfta: Lfta) -> tuple[str, ...] | None:
+    """Return the order of rows that other hosts have answered; None for rows of packets."""
+    if lfta.answers is None:
+        return None
+    return tuple(promised_name(column) for column in program.schema(lfta.query).temporal)
 
 
 def _is_nullable(schema: Schema) -> bool:

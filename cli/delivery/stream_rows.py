@@ -39,6 +39,9 @@ class StreamDelivery:
         position: how far the rows were delivered before.
         is_nullable: whether the column may be NULL. Rows with NULL are outside the extent of their
             batch, so batches are then read at once.
+        order: the temporal columns of rows that are answers of other hosts: those with the same
+            time are sorted by all of their values, so that their order does not depend on which
+            host came first. None for rows of packets, which keep their order.
 
     Attributes:
         next: the sequence number of the next message to read.
@@ -52,6 +55,7 @@ class StreamDelivery:
         position: StreamPosition,
         *,
         is_nullable: bool = False,
+        order: Sequence[str] | None = None,
     ) -> None:
         self.query = query
         self.next = position.cursor
@@ -59,7 +63,8 @@ class StreamDelivery:
         self._column = column
         self._before = position
         self._bound = position.bound
-        self._reorder = Reorder(column)
+        self._reorder = Reorder(column, order)
+        self._is_sorted = order is not None
         self._held: deque[tuple[int, int]] = deque()
         self._is_nullable = is_nullable
         self._waiting: list[_Waiting] = []
@@ -118,7 +123,7 @@ class StreamDelivery:
         # The least sequence number from each place on: rows of one time keep their order.
         earliest = list(accumulate((batch.sequence for batch in reversed(ready)), min))[::-1]
         for batch, sequence in zip(ready, earliest, strict=True):
-            is_behind = sequence > self._reorder.newest
+            is_behind = sequence > self._reorder.newest and not self._is_sorted
             table = self._reorder.release(batch.least + is_behind) if self._column else None
             if table is not None:
                 yield table

@@ -70,6 +70,15 @@ class Outcome:
 
         A restarted job reports commits again.
         """
-        self.incomplete_epochs = counts
+        self.incomplete_epochs |= counts
         self.incomplete += [each for each in epochs if each not in self.incomplete]
         del self.incomplete[:-MOST_INCOMPLETE]
+
+    def note_answered(self, epochs: Iterable[IncompleteEpochs]) -> None:
+        """Note incomplete epochs of results that other hosts have answered."""
+        for each in epochs:
+            counts = self.incomplete_epochs.setdefault(each.query, {})
+            is_known = each.first is not None and each.last is not None
+            number = each.last - each.first + 1 if is_known else 1  # type: ignore[operator]
+            counts[each.reason] = counts.get(each.reason, 0) + number
+        self.note_incomplete(epochs, {})

@@ -40,6 +40,7 @@ def is_whole(outcome: Outcome) -> bool:
         and outcome.capture.get("least_rate", 1.0) == 1
         and not _crash_count(outcome)
         and not outcome.partial
+        and not outcome.incomplete_epochs
         and not any(_has_loss(each, outcome) for each in outcome.capture["interfaces"])
     )
 

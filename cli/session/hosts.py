@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gscope.cli.rundir.records import FOLDER_PREFIX
 from gscope.errors import GscopeError, StreamError, UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import HOSTS_FILE, HOSTS_FOLDER
@@ -48,10 +49,12 @@ class HostsOfRun:
     Attributes:
         offers: their interfaces.
         capture: the name of the run's captures on all agents; "" until the run has a folder.
+        partition_set: what divides the packets among the hosts, as GSQL; "" if nothing is known.
     """
 
     offers: tuple[HostInterfaces, ...]
     capture: str = ""
+    partition_set: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,6 +155,7 @@ class HostsOfRun:
             delivered=delivered,
             window_plan=request.window_plan,
             heartbeat_interval_ns=config.heartbeat_interval_ns,
+            answered=tuple(each.query for each in program.lftas if each.answers is not None),
         )
         inputs = []
         skews = {each.host: each.skew_ns for each in self.offers}
@@ -192,6 +196,47 @@ def read_hosts(run_dir: Path) -> HostsOfRun | None:
     except (ValueError, TypeError, AttributeError) as error:
         message = f"{path} is damaged: {error}"
         raise UsageError(message) from error
+
+
+def requested_hosts(
+    relay: RelaySettings,
+    chosen: Sequence[str],
+    partition_set: str | None,
+    name: str | None,
+    work_dir: Path,
+) -> HostsOfRun:
+    """Return the hosts whose agents capture for a run.
+
+    A run that is resumed has stored their interfaces.
+
+    Args:
+        relay: their agents.
+        chosen: the interfaces to read; () for all.
+        partition_set: what divides the packets among the hosts; None if the user says nothing of it.
+        name: the name of the run; None for a new one.
+        work_dir: the folder of the runs.
+
+    Raises:
+        GscopeError: an agent does not answer or refuses, or the run was started otherwise.
+    """
+    stored = None if name is None else read_hosts(work_dir / f"{FOLDER_PREFIX}{name}")
+    if stored is None:
+        return replace(offered_hosts(relay).limited(chosen), partition_set=partition_set or "")
+    if partition_set is not None and partition_set != stored.partition_set:
+        before = f"divided by {stored.partition_set}" if stored.partition_set else "without a set"
+        message = (
+            f"run {name} was started with packets {before}; resume it with the same "
+            "--partition-set, or choose another name with --run"
+        )
+        raise UsageError(message)
+    names = [each.name for each in relay.inputs]
+    if missing := [each for each in stored.names if each not in names]:
+        message = (
+            f"run {name} was started with the hosts {', '.join(stored.names)}, and "
+            f"{missing[0]} is missing; name all of them, or choose another name with --run"
+        )
+        raise UsageError(message)
+    return stored
 
 
 def offered_hosts(relay: RelaySettings) -> HostsOfRun:

@@ -1,4 +1,4 @@
-"""The queries that another host asks an agent to capture for, compiled here and compared."""
+"""The queries that another host asks an agent to capture for, or to answer, compiled here and compared."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gscope.capture.log.description import lfta_difference
 from gscope.cli.session.compile_request import offer_user_code
 from gscope.errors import StreamError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.plan.partitioning.host_answers import host_program, of_host
 from gscope.queries.plan.windows.window_plan import WindowPlan
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
 
 def compile_requested(request: CaptureRequest, config: Config) -> Program:
     """Return the program of a request, of which only the interfaces of this host are captured.
-
-    All LFTAs stay in it, so that the reader finds each; those that read other hosts alone have no
-    interface.
 
     Raises:
         StreamError: it is compiled to something else here than on the host that asks.
@@ -41,17 +39,19 @@ def compile_requested(request: CaptureRequest, config: Config) -> Program:
         is_unbounded=True,
         is_resumable=True,
         window_plan=plan,
+        partitions=config.partitions if request.answered else 1,
         hosts=request.hosts,
     )
     texts = [QueryText(each.text, each.source) for each in request.texts]
     program = replace(compile_queries(texts, context).program, user_files=files)
+    if request.answered:
+        try:
+            program = host_program(program, request.answered)
+        except KeyError as error:
+            message = f"invalid request: the queries have no operator {error}"
+            raise StreamError(message) from error
     _ensure_same(program, request)
-    own = tuple(name for name in request.interfaces if name.startswith(f"{request.host}."))
-    lftas = (
-        replace(lfta, interfaces=tuple(name for name in lfta.interfaces if name in own))
-        for lfta in program.lftas
-    )
-    return replace(program, interfaces=own, lftas=tuple(lftas))
+    return of_host(program, request.host)
 
 
 def _ensure_same(program: Program, request: CaptureRequest) -> None:
@@ -62,7 +62,8 @@ def _ensure_same(program: Program, request: CaptureRequest) -> None:
     """
     remedy = "use the same version of gscope, parameters and user code on both hosts"
     theirs = {each.name: each for each in request.lftas}
-    ours = {each.name: each for each in program.lftas}
+    lftas = program.lftas if program.served is None else program.served
+    ours = {each.name: each for each in lftas}
     for name in (*theirs, *ours):
         if name not in ours or name not in theirs:
             where = "the host that asks" if name in theirs else f"host {request.host}"

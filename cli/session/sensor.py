@@ -1,4 +1,4 @@
-"""A run without a job: it captures, and serves the rows of its LFTAs to other hosts."""
+"""A run for other hosts: it captures, and serves the rows of its LFTAs, or answers made of them."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def serve_rows(
 ) -> None:
     """Capture until the input ends, and serve until every reader has acknowledged everything.
 
+    A program with streams of answers needs the HFTA job as well.
+
     Raises:
         UsageError: the queries save packets, or have no LFTA.
         GscopeError: the capture daemon was given up, or the user ended the run.
@@ -68,12 +70,27 @@ def serve_rows(
     settings = capture_settings(
         program, session.interfaces, session.config, session.limits, session.relay
     )
-    supervisor.start_capture(program, replace(settings, consumers=(), listener=listener))
-    delivered = replace(program, results=(), orders=())
+    # The job reads what it answers; all other rows are for other hosts alone.
+    readers = settings.consumers if program.answers else ()
+    supervisor.start_capture(program, replace(settings, consumers=readers, listener=listener))
     try:
-        supervisor.run(
-            Delivery(delivered, supervisor.outputs, NoAnswers()),
-            Passthrough(delivered, run_dir.path),
-        )
+        if program.answers:
+            _answer(session, run_dir, supervisor, program)
+        else:
+            delivered = replace(program, results=(), orders=())
+            supervisor.run(
+                Delivery(delivered, supervisor.outputs, NoAnswers()),
+                Passthrough(delivered, run_dir.path),
+            )
     finally:
         supervisor.hide_progress()
+
+
+def _answer(session: Session, run_dir: RunDir, supervisor: Supervisor, program: Program) -> None:
+    """Answer what other hosts read of this one."""
+    from gscope.cli.config.cluster import job_secrets
+    from gscope.cli.delivery.answer_feed import AnswerFeed
+
+    supervisor.start_job(session.job_settings(), job_secrets(session.config))
+    feed = AnswerFeed(program, supervisor.outputs, run_dir.path)
+    supervisor.run(feed, feed)

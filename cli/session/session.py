@@ -209,7 +209,7 @@ class Session:
             try:
                 if self.listener is None and not self.is_live:
                     # Before the queries compile: starting Java is the longest part of a small run.
-                    supervisor.start_job(self._job_settings(), job_secrets(config))
+                    supervisor.start_job(self.job_settings(), job_secrets(config))
                 program = program or self.compiled(run_dir, observer)
                 if self.listener is not None:
                     from gscope.cli.session.sensor import serve_rows
@@ -246,7 +246,8 @@ class Session:
                 supervisor.stop()
         return supervisor.outcome, rows
 
-    def _job_settings(self) -> JobSettings:
+    def job_settings(self) -> JobSettings:
+        """Return the settings of the HFTA job."""
         from gscope.cli.config.shedding import chosen_shedding
         from gscope.engine.settings import JobSettings
 
@@ -322,6 +323,10 @@ class Session:
             run_dir.hand_back_if_resumed()
             raise
         program = compiled.program
+        if self.hosts is not None and self.hosts.partition_set:
+            from gscope.cli.session.answering_hosts import shared_with_hosts
+
+            program = shared_with_hosts(compiled, self.hosts, observer)
         with observer.aside(is_message=True):
             show_warnings(compiled)
             ensure_allowed(program, chosen_shedding(self.config))
@@ -397,7 +402,7 @@ class Session:
             # After the capture: beside a Java that starts, it would let packets in later.
             from gscope.cli.config.cluster import job_secrets
 
-            supervisor.start_job(self._job_settings(), job_secrets(self.config))
+            supervisor.start_job(self.job_settings(), job_secrets(self.config))
         # Imported while the daemon starts, which takes as long.
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
         from gscope.cli.delivery.delivery import Delivery

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
     from gscope.capture.process.confinement.plan import Confinement
     from gscope.capture.settings import CaptureSettings
+    from gscope.cli.delivery.answer_feed import AnswerFeed
     from gscope.cli.delivery.delivery import Delivery
     from gscope.cli.delivery.stream_reader import Passthrough
     from gscope.cli.render.progress import RunObserver
@@ -72,6 +73,9 @@ if TYPE_CHECKING:
     from gscope.cli.supervision.managed_process import ManagedProcess
     from gscope.engine.settings import JobSecrets, JobSettings
     from gscope.queries.plan.program import Program
+
+    Answers = Delivery | AnswerFeed
+    Reader = Passthrough | AnswerFeed
 
 
 class Interrupted(GscopeError):
@@ -181,7 +185,7 @@ class Supervisor:
         """Handle the signal that asks for counters: show them to the user."""
         self._events.put(Event(USER, CountersRequest()))
 
-    def run(self, answers: Delivery, passthrough: Passthrough) -> None:
+    def run(self, answers: Answers, passthrough: Reader) -> None:
         """Handle events until everything is answered.
 
         Raises:
@@ -199,7 +203,7 @@ class Supervisor:
                 self._recovery.look()
         self.reached("answered")
 
-    def _end_if_complete(self, answers: Delivery) -> None:
+    def _end_if_complete(self, answers: Answers) -> None:
         """End the input if no answer lacks rows, because all of them have reached their LIMIT."""
         if answers.is_complete and not self._is_stopping and self._processes[CAPTURE].has_worked:
             self.outcome.is_complete = True
@@ -228,7 +232,7 @@ class Supervisor:
             return self._events.get(timeout=max(0.0, self._recovery.next_look_s - time.monotonic()))
         return None
 
-    def _on_event(self, event: Event, answers: Delivery, passthrough: Passthrough) -> None:
+    def _on_event(self, event: Event, answers: Answers, passthrough: Reader) -> None:
         process = self._processes.get(event.source)
         # A process that was restarted may have left events in the queue.
         is_current = process is not None and process.process.pid == event.pid
@@ -275,6 +279,8 @@ class Supervisor:
                     answers.on_bounds(bounds)
             case _ if is_current and event.source == JOB:
                 self._on_job_event(self._processes[JOB], event.report)
+                if isinstance(event.report, JobFinished):
+                    answers.on_answered()
 
     def _on_job_event(self, job: ManagedProcess, report: object) -> None:
         match report:
@@ -292,23 +298,29 @@ class Supervisor:
             case JobFinished(phases=phases):
                 self.outcome.job_phases = phases
                 job.on_finished()
+                if self._processes.is_sensor:
+                    self._show_served()
 
     def _show_job(self, step: int | None = None) -> None:
         """Show what the job does with the rest of the input, once it is all captured."""
         if not self._is_captured:
             return
-        if self._processes.is_sensor:
-            self._observer.on_phase(RunPhase.SERVING)
-            self._notify(
-                "the input has ended; serving until every reader has acknowledged all rows, a"
-                " further Ctrl-C discards them"
-            )
-            return
         job = self._processes.get(JOB)
+        if self._processes.is_sensor and job is None:
+            self._show_served()
+            return
         if job is not None and not job.state.is_working:
             self._observer.on_phase(RunPhase.AWAITING_JAVA)
         else:
             self._observer.on_phase(RunPhase.ANSWERING, "" if step is None else f"step {step}")
+
+    def _show_served(self) -> None:
+        """Show that all rows that readers on other hosts wait for are in the log."""
+        self._observer.on_phase(RunPhase.SERVING)
+        self._notify(
+            "the input has ended; serving until every reader has acknowledged all rows, a"
+            " further Ctrl-C discards them"
+        )
 
     def _on_error(self, source: str, error: ProcessError) -> None:
         """Note why a process says that it ends, if a restart may help.
@@ -321,7 +333,7 @@ class Supervisor:
             raise self._recovery.root_cause(source, error)
         process.complaint = error.message
 
-    def _on_commit(self, commit: StepCommitted, answers: Delivery) -> None:
+    def _on_commit(self, commit: StepCommitted, answers: Answers) -> None:
         self.reached("first step committed")
         self._recovery.on_commit(commit.step)
         self.outcome.late_tuples = commit.late_tuples
@@ -335,7 +347,7 @@ class Supervisor:
         self.outcome.transferred_bytes = commit.transferred_bytes
         self.outcome.partial = commit.partial
         with self._delivering(answers):
-            answers.on_commit(commit.step, commit.outputs, commit.bounds)
+            answers.on_commit(commit.step, commit.outputs, commit.bounds, commit.lost_answers)
         self.reached("first rows delivered")
 
     def _notify(self, sentence: str) -> None:
@@ -344,7 +356,7 @@ class Supervisor:
         if self._log is not None:
             self._log.note("run", sentence)
 
-    def _show_counters(self, answers: Delivery) -> None:
+    def _show_counters(self, answers: Answers) -> None:
         seconds = time.monotonic() - self._began
         with self._observer.aside(is_message=True):
             click.echo(counter_line(self._progress, answers.rows, seconds), err=True)
@@ -352,7 +364,7 @@ class Supervisor:
                 click.echo(line, err=True)
 
     @contextmanager
-    def _delivering(self, answers: Delivery) -> Iterator[None]:
+    def _delivering(self, answers: Answers) -> Iterator[None]:
         """Make space for rows, and let the observer know whether there were any."""
         before = sum(answers.rows.values())
         with self._observer.aside():
@@ -371,7 +383,7 @@ class Supervisor:
             return limit_s
         return self._limits.job_s if self._is_stopping else None
 
-    def _on_listening(self, answers: Delivery, passthrough: Passthrough) -> None:
+    def _on_listening(self, answers: Answers, passthrough: Reader) -> None:
         """Begin to answer, or go on: a daemon takes packets, and consumers may connect."""
         capture = self._processes[CAPTURE]
         is_first = not capture.has_worked
@@ -409,7 +421,8 @@ class Supervisor:
                 " see --failure-step-timeout"
             )
 
-    def _on_rows(self, found: StreamRows, answers: Delivery) -> None:
+    def _on_rows(self, found: StreamRows, answers: Answers) -> None:
+        self.outcome.note_answered(found.incomplete)
         with self._delivering(answers) if found.rows else nullcontext():
             answers.on_rows(found.rows, found.streams, found.done, is_last=found.is_last)
         if any(answers.rows.values()):

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    import pyarrow as pa
+
     from gscope.queries.streams.leases import AnsweredTimes
     from gscope.queries.streams.messages import Message
+
+
+MAX_ROWS_AT_ONCE = 1 << 16
+"""Rows of one message of Flight."""
 
 
 class LogClient:
@@ -102,6 +108,44 @@ class LogClient:
             "answered": times,
         }
         return LeaseReply.from_json(self._act("lease", fields))
+
+    def put_answers(
+        self,
+        stream: str,
+        place: tuple[int, int] | None,
+        rows: pa.Table,
+        bounds: Mapping[str, int],
+        lost: Sequence[Mapping[str, Any]] = (),
+        *,
+        is_last: bool = False,
+    ) -> None:
+        """Send rows of an answer, which the log keeps for readers on other hosts.
+
+        Args:
+            stream: the stream of the answer.
+            place: the number of their step, and their number in it, by which a repetition is known;
+                None for bounds alone.
+            rows: the rows.
+            bounds: by the name of a promise, the bound below which no later rows are.
+            lost: which rows below these bounds may lack packets; the fields of ``LostRows``.
+            is_last: whether the stream ends here.
+
+        Raises:
+            StreamError: the daemon refused them.
+            DisconnectedError: the daemon is gone.
+        """
+        command = {
+            "stream": stream,
+            "place": place,
+            "bounds": dict(bounds),
+            "lost": [dict(each) for each in lost],
+            "is_last": is_last,
+        }
+        descriptor = flight.FlightDescriptor.for_command(json.dumps(command).encode())
+        with _StreamErrors(self._path):
+            writer, _ = self._client.do_put(descriptor, rows.schema)
+            with writer:
+                writer.write_table(rows, MAX_ROWS_AT_ONCE)
 
     def acknowledge_last(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Report that ``consumer`` needs nothing more.

@@ -86,10 +86,27 @@ def concerned_rows(operator: Operator, side: int, lost: Mapping[str, Span], epoc
             known = _of_side(side, lost)
         case _:
             known = _of_epochs(operator, side, lost, epochs)  # type: ignore[arg-type]
-    schema = operator.node.schema
-    temporal = (each for each in _outputs(operator) if schema[each.name].ordering.is_temporal)
-    spans = {each.name: span_of(each.expression, known) for each in temporal}
-    return {name: span for name, span in spans.items() if span != ANYTHING}
+    return _output_spans(operator, known)
+
+
+def answers_of(operator: Operator, first: int | None, last: int | None) -> Spans:
+    """Return the spans of the temporal columns of the answers of some epochs.
+
+    Args:
+        operator: the operator.
+        first: the first epoch, as ``shown_epoch`` returns it.
+        last: the last one.
+    """
+    epochs = (-math.inf if first is None else first, math.inf if last is None else last)
+    match operator:
+        case WindowOperator():
+            return _output_spans(operator, _of_ends(epochs))
+        case PassThroughOperator():
+            column = _answered_column(operator)
+            return {} if column is None else {column.name: epochs}
+        case _:
+            known = _of_epochs(operator, 0, {}, epochs)  # type: ignore[arg-type]
+            return _output_spans(operator, known)
 
 
 def answered_below(operator: Operator) -> Bound:
@@ -138,6 +155,13 @@ def _at(epoch: Expression | None, lost: Mapping[str, Span]) -> Span:
     return span_of(epoch, spans_by_name(lost))
 
 
+def _output_spans(operator: Operator, known: KnownSpan) -> Spans:
+    schema = operator.node.schema
+    temporal = (each for each in _outputs(operator) if schema[each.name].ordering.is_temporal)
+    spans = {each.name: span_of(each.expression, known) for each in temporal}
+    return {name: span for name, span in spans.items() if span != ANYTHING}
+
+
 def _outputs(operator: Operator) -> tuple[NamedExpression, ...]:
     return operator.outputs  # type: ignore[attr-defined,no-any-return]  # of all operators here
 
@@ -178,6 +202,15 @@ def _of_windows(operator: WindowOperator, windows: Span) -> KnownSpan:
         if part.name not in (WINDOW_START, WINDOW_END):
             return ANYTHING
         return edge(part.name, windows[0]), edge(part.name, windows[1])
+
+    return known
+
+
+def _of_ends(ends: Span) -> KnownSpan:
+    def known(part: Expression) -> Span | None:
+        if not isinstance(part, Column):
+            return None
+        return ends if part.name == WINDOW_END else ANYTHING
 
     return known
 

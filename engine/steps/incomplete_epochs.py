@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.engine.operators.lost_rows import (
     answered_below,
+    answers_of,
     concerned_epochs,
     concerned_rows,
     counts_epochs,
@@ -26,10 +27,11 @@ from gscope.engine.operators.lost_rows import (
 from gscope.engine.operators.window import WindowOperator
 from gscope.engine.watermarks.bounds import ENDED, NO_VALUE, NOTHING
 from gscope.engine.watermarks.loss_spans import spans_of_period
+from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.plan.program import QueryInput, StreamInput, node_inputs
 from gscope.queries.streams.loss_reasons import LOG, IncompleteEpochs
-from gscope.queries.streams.losses import NO_LOSSES, added_packets
-from gscope.queries.streams.messages import Heartbeat, Shed
+from gscope.queries.streams.losses import NO_LOSSES, LostRows, added_packets
+from gscope.queries.streams.messages import Extent, Heartbeat, Shed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from gscope.engine.watermarks.loss_spans import Spans
     from gscope.queries.plan.program import Lfta, Program
     from gscope.queries.streams.losses import Losses, LossPeriod
-    from gscope.queries.streams.messages import Extent, Message
+    from gscope.queries.streams.messages import Message
 
 MOST_RECENT = 16
 """The most ranges of one operator that are reported besides their counts: the latest."""
@@ -121,17 +123,24 @@ class IncompleteTracker:
         elif isinstance(message, Shed):
             self.on_rows_lost(message.stream, message.extents, message.packets)
 
-    def on_rows_lost(self, source: str, extents: Iterable[Extent], packets: int | None) -> None:
-        """Note that rows of a stream or query will not be read by anyone."""
+    def on_rows_lost(
+        self, source: str, extents: Iterable[Extent], packets: int | None, reason: str = LOG
+    ) -> None:
+        """Note that rows of a stream or query will not be read by anyone, or lack packets."""
         for query, side in self._readers.get(source, ()):
-            self.on_side_lost(query, side, extents, packets)
+            self.on_side_lost(query, side, extents, packets, reason)
 
     def on_side_lost(
-        self, query: str, side: int, extents: Iterable[Extent], packets: int | None = None
+        self,
+        query: str,
+        side: int,
+        extents: Iterable[Extent],
+        packets: int | None = None,
+        reason: str = LOG,
     ) -> None:
-        """Note that one operator will not read rows of one of its sides."""
+        """Note that one operator will not read rows of one of its sides, or that they lack packets."""
         spans: Spans = {each.column: (each.least, each.greatest) for each in extents}
-        self._lose(query, side, LOG, packets, spans)
+        self._lose(query, side, reason, packets, spans)
 
     def on_slices_lost(self, query: str, least: int, greatest: int) -> None:
         """Note that the slices of the open windows of an operator are lost."""
@@ -158,9 +167,25 @@ class IncompleteTracker:
                 found += marked
         return tuple(found)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether epochs that are not marked yet are known to lack packets."""
+        return any(each.waiting or each.lives_with for each in self._accounts.values())
+
     def recent(self, query: str) -> tuple[IncompleteEpochs, ...]:
         """Return the ranges of incomplete epochs of a query that were marked last."""
         return tuple(self._accounts[query].recent)
+
+    def answers(self, marked: Iterable[IncompleteEpochs], query: str) -> tuple[LostRows, ...]:
+        """Return which answers of a query may lack packets, by the values of their columns."""
+        operator = self._operators[query]
+        return tuple(
+            LostRows(
+                _extents(answers_of(operator, each.first, each.last)), each.packets, each.reason
+            )
+            for each in marked
+            if each.query == query
+        )
 
     def counts(self, query: str) -> dict[str, int]:
         """Return the number of incomplete epochs of a query so far, by reason."""
@@ -213,7 +238,7 @@ class IncompleteTracker:
                     self._lose(query, side, period.reason, period.packets, spans)
         for rows in losses.rows:
             if rows not in known.rows:
-                self.on_rows_lost(stream, rows.extents, rows.packets)
+                self.on_rows_lost(stream, rows.extents, rows.packets, rows.reason)
 
     def _lose(self, query: str, side: int, reason: str, packets: int | None, spans: Spans) -> None:
         """Note rows that are missing at a side of an operator."""
@@ -298,6 +323,17 @@ class IncompleteTracker:
         for each in ranges:
             self._concern_readers(operator, 0, each, {})
         return ranges
+
+
+def _extents(spans: Spans) -> tuple[Extent, ...]:
+    return tuple(
+        Extent(
+            column,
+            math.floor(least) if math.isfinite(least) else MIN_TIME_NS,
+            math.ceil(greatest) if math.isfinite(greatest) else MAX_TIME_NS,
+        )
+        for column, (least, greatest) in spans.items()
+    )
 
 
 @lru_cache(maxsize=1024)

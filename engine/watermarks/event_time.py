@@ -7,29 +7,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
-from gscope.queries.expressions.expressions import Column, PacketField, walk
-from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import first_side
+from gscope.queries.plan.packet_columns import PacketColumns, is_of_time, over_packets
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
     MergeNode,
-    QueryInput,
     RunningNode,
-    StreamInput,
     TopNode,
     node_inputs,
 )
 from gscope.queries.plan.sampling_operator import SampleNode
-from gscope.queries.plan.trees import by_name, map_expression
+from gscope.queries.plan.trees import by_name
 from gscope.queries.plan.window_node import WindowNode
-from gscope.queries.plan.windows.columns import WINDOW_END
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from gscope.engine.watermarks.bounds import Bound
-    from gscope.queries.expressions.expressions import Expression, Value
+    from gscope.queries.expressions.expressions import Column, Expression, PacketField, Value
     from gscope.queries.plan.program import HftaNode, Input, Program
 
 _LATEST_NS = 1 << 62
@@ -41,20 +37,16 @@ _FIELDS: dict[str, Callable[[int], int]] = {
     "time_ns": lambda time_ns: time_ns,
 }
 
-_Columns = dict[str, "Expression"]
-
 
 class EventTimes:
     """The times of the watermarks of a program's operators."""
 
     def __init__(self, program: Program) -> None:
-        self._program = program
-        self._nodes = {node.query: node for node in program.nodes}
-        self._columns: dict[Input, _Columns] = {}
+        self._columns = PacketColumns(program)
         self._clocks: dict[str, _Clock] = {}
         for node in program.nodes:
             epoch = self._epoch(node)
-            if epoch is not None and all(_is_time(part) for part in walk(epoch)):
+            if epoch is not None and is_of_time(epoch):
                 self._clocks[node.query] = _Clock(epoch)
 
     def of(self, query: str, watermark: Bound) -> int | None:
@@ -81,8 +73,8 @@ class EventTimes:
 
         None if the column is not an increasing function of packet times.
         """
-        expression = self._outputs(source).get(column)
-        if expression is None or not all(_is_time(part) for part in walk(expression)):
+        expression = self._columns.of(source).get(column)
+        if expression is None or not is_of_time(expression):
             return None
         return _Clock(expression).time_of(value)
 
@@ -91,8 +83,8 @@ class EventTimes:
 
         None if the column of ``source`` is not an increasing function of packet times.
         """
-        expression = self._outputs(source).get(column)
-        if expression is None or not all(_is_time(part) for part in walk(expression)):
+        expression = self._columns.of(source).get(column)
+        if expression is None or not is_of_time(expression):
             return None
         clock = _Clock(expression)
         value = clock.value(_LATEST_NS // 2)
@@ -110,34 +102,12 @@ class EventTimes:
                 # An interval join has the epochs of its first side.
                 epoch = node.epochs[0 if node.interval is None else first_side(node.kind)]
             case MergeNode():
-                return self._outputs(node.inputs[0]).get(node.on[0])
+                return self._columns.of(node.inputs[0]).get(node.on[0])
             case TopNode() | WindowNode():
                 epoch = node.epoch_expression
             case _:
                 return None
-        return _over(epoch, [self._outputs(each) for each in node_inputs(node)])
-
-    def _outputs(self, source: Input) -> _Columns:
-        """Return the columns of an input over packet fields."""
-        if source not in self._columns:
-            self._columns[source] = self._made(source)
-        return self._columns[source]
-
-    def _made(self, source: Input) -> _Columns:
-        match source:
-            case StreamInput(lfta=name):
-                lfta = self._program.lfta(name)
-                return by_name((*lfta.keys, *lfta.columns))
-            case QueryInput(query=name):
-                node = self._nodes[name]
-        inputs = [self._outputs(each) for each in node_inputs(node)]
-        if isinstance(node, MergeNode):
-            return inputs[0]
-        if isinstance(node, AggregationNode | RunningNode | SampleNode):
-            inputs = [{k.name: _over(k.expression, inputs) for k in node.keys}]
-        if isinstance(node, WindowNode):
-            inputs = [_windowed(node, inputs)]
-        return {column.name: _over(column.expression, inputs) for column in node.columns}
+        return over_packets(epoch, [self._columns.of(each) for each in node_inputs(node)])
 
 
 @dataclass(slots=True)
@@ -190,31 +160,3 @@ class _Clock:
 
         value = evaluate(self.epoch, leaf) if 0 <= time_ns <= _LATEST_NS else None
         return value if isinstance(value, int) else None
-
-
-def _is_time(part: Expression) -> bool:
-    if isinstance(part, Column):
-        return False
-    return not isinstance(part, PacketField) or part.name in _FIELDS
-
-
-def _windowed(node: WindowNode, inputs: list[_Columns]) -> _Columns:
-    """Return the end of a window as a function of time: it is answered once the clock is there."""
-    on = None if node.on is None else _over(node.on, inputs)
-    if node.unit_ns is None:
-        return {} if on is None else {WINDOW_END: on}
-    if on is not None and not all(map(_is_time, walk(on))):
-        return {}
-    return {WINDOW_END: PacketField("timestamp", GsqlType.TIMESTAMP, is_nullable=False)}
-
-
-def _over(expression: Expression, inputs: list[_Columns]) -> Expression:
-    """Return ``expression`` with the expressions of its inputs for columns, where known."""
-
-    def replaced(part: Expression) -> Expression:
-        if not isinstance(part, Column):
-            return part
-        columns: Mapping[str, Expression] = inputs[part.input] if part.input < len(inputs) else {}
-        return columns.get(part.name, part)
-
-    return map_expression(expression, replaced)

@@ -41,7 +41,7 @@ def lfta_meaning(lfta: Lfta) -> tuple[str, ...]:
     """Return what ``lfta`` computes as lines to read, in which two LFTAs can be compared."""
     predicate = "every packet" if lfta.predicate is None else show(lfta.predicate)
     return (
-        f"packets {predicate}",
+        f"packets {predicate}" if lfta.answers is None else f"answers {lfta.answers}",
         *(f"key {show_named([key])}" for key in lfta.keys),
         *([f"epoch {lfta.epoch}"] if lfta.epoch is not None else []),
         *(

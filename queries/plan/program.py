@@ -78,6 +78,9 @@ class Lfta:
         partitioning: what divides the rows of its streams; None if nothing does.
         pre_sample: which tuples of a selection it leaves out because all of its readers, which are
             sampling operators, would reject them; None for none.
+        answers: the digest of the operators whose answers its streams have, each stream those of
+            one host; None for rows of packets. Then ``columns`` has the temporal columns only, over
+            packet fields, as far as packets determine them.
     """
 
     name: str
@@ -96,6 +99,7 @@ class Lfta:
     sampling: LeafSampling | None = None
     partitioning: StreamPartitioning | None = None
     pre_sample: PreSample | None = None
+    answers: str | None = None
 
     @property
     def is_aggregation(self) -> bool:
@@ -420,6 +424,8 @@ class Program:
         sampling: the components that are sampled: every LFTA belongs to one at most.
         partitioning: how rows are divided into partitions; None if they are not, and then that of
             no LFTA is given.
+        served: what another host reads of this one: LFTAs of the program, and streams of answers to
+            its results. None if the other host reads all LFTAs, or there is none.
     """
 
     interfaces: tuple[str, ...]
@@ -432,6 +438,12 @@ class Program:
     saved_packets: tuple[tuple[str, str], ...] = ()
     sampling: tuple[SamplingComponent, ...] = ()
     partitioning: Partitioning | None = None
+    served: tuple[Lfta, ...] | None = None
+
+    @property
+    def answers(self) -> tuple[Lfta, ...]:
+        """The streams of answers that another host reads of this one."""
+        return tuple(each for each in self.served or () if each.answers is not None)
 
     @property
     def needs_spark(self) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
-from gscope.queries.streams.loss_reasons import REASONS
+from gscope.queries.streams.loss_reasons import LOG, REASONS
 
 # Relays read them from files, by their annotations.
 from gscope.queries.streams.messages import Extent, enclosing_extents
@@ -64,20 +64,24 @@ class LossPeriod:
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
-    """Rows that were shed between their capture and the stream's reader.
+    """Rows that the stream's reader does not get, or that may lack packets.
 
     Attributes:
-        extents: the extent of each temporal column of the stream.
-        packets: number of packets that the rows stood for; None if it is unknown.
+        extents: the extent of each temporal column of the stream; a column that is missing may hold
+            any value.
+        packets: number of packets that the rows stood for, or lack; None if it is unknown.
+        reason: one of ``loss_reasons.REASONS``: ``LOG`` for rows that were shed between their
+            capture and the reader, the others for answers that may lack packets.
     """
 
     extents: tuple[Extent, ...]
     packets: int | None = None
+    reason: str = LOG
 
     def joined(self, other: LostRows) -> LostRows:
-        """Return rows of both."""
+        """Return rows of both; they have the same reason."""
         extents = enclosing_extents((self.extents, other.extents))
-        return LostRows(extents, added_packets((self.packets, other.packets)))
+        return LostRows(extents, added_packets((self.packets, other.packets)), self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class Losses:
 
     Attributes:
         periods: periods in which packets were lost before they became rows, by their beginning.
-        rows: rows that a relay did not receive, oldest first.
+        rows: rows that a reader does not get or that may lack packets, oldest first.
     """
 
     periods: tuple[LossPeriod, ...] = ()
@@ -133,7 +137,9 @@ def losses_of(periods: Sequence[LossPeriod], rows: Sequence[LostRows]) -> Losses
             and (each.packets is None or each.packets >= 0)
             for each in periods
         )
-        and all(each.packets is None or each.packets >= 0 for each in rows)
+        and all(
+            each.reason in REASONS and (each.packets is None or each.packets >= 0) for each in rows
+        )
     )
     if not is_sound:
         problem = "invalid list of losses"
@@ -181,5 +187,11 @@ def _oldest_pair(periods: Sequence[LossPeriod]) -> tuple[int, int]:
 
 def _bounded_rows(rows: list[LostRows]) -> tuple[LostRows, ...]:
     while len(rows) > MOST_LOSSES:
-        rows[:2] = [rows[0].joined(rows[1])]
+        first, second = next(
+            (number, later)
+            for number, each in enumerate(rows)
+            for later in range(number + 1, len(rows))
+            if rows[later].reason == each.reason
+        )
+        rows[first] = rows[first].joined(rows.pop(second))
     return tuple(rows)

@@ -261,6 +261,8 @@ class StepCommitted(ProcessEvent):
         transferred_bytes: what executors of a cluster have fetched, returned and exchanged, by
             kind, also what is 0; empty without a cluster.
         partial: the epochs that were answered without a host, by query; see ``PartialAnswer``.
+        lost_answers: which rows of the results that other hosts read may lack packets, of the
+            epochs answered with this step, by query; the fields of ``LostRows``.
     """
 
     kind = "commit"
@@ -280,6 +282,7 @@ class StepCommitted(ProcessEvent):
     crowded_out: dict[str, int]
     transferred_bytes: dict[str, int] = field(default_factory=dict)
     partial: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
+    lost_answers: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

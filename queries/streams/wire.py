@@ -18,6 +18,7 @@ from zlib import crc32
 
 from gscope.errors import StreamError
 from gscope.queries.streams.gaps import HostGap
+from gscope.queries.streams.loss_reasons import LOG
 from gscope.queries.streams.losses import LossPeriod, LostRows, losses_of
 from gscope.queries.streams.messages import (
     Base,
@@ -197,7 +198,12 @@ def _optional_fields(message: Heartbeat) -> list[object]:
 
 def _losses_fields(losses: Losses) -> list[object]:
     periods = [(each.reason, each.first_ns, each.last_ns, each.packets) for each in losses.periods]
-    return [periods, [(each.packets, _extents(each)) for each in losses.rows]]
+    return [periods, [_lost_fields(each) for each in losses.rows]]
+
+
+def _lost_fields(rows: LostRows) -> list[object]:
+    reason = [] if rows.reason == LOG else [rows.reason]
+    return [rows.packets, _extents(rows), *reason]
 
 
 def _schedule_fields(schedule: ThresholdSchedule) -> list[object]:
@@ -335,11 +341,14 @@ def _period(reason: object, first_ns: object, last_ns: object, packets: object) 
     )
 
 
-def _lost_rows(packets: object, extents: object) -> LostRows:
+def _lost_rows(packets: object, extents: object, reason: object = LOG) -> LostRows:
+    _ensure(str, (reason,))
     _ensure(int, () if packets is None else (packets,))
     _ensure(list, (extents,))
     listed = cast("list[list[object]]", extents)
-    return LostRows(tuple(_extent(*each) for each in listed), cast("int | None", packets))
+    return LostRows(
+        tuple(_extent(*each) for each in listed), cast("int | None", packets), cast("str", reason)
+    )
 
 
 def _counters(value: list[object]) -> tuple[tuple[str, int], ...]:

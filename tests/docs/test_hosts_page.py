@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "hosts.md"
 _TRIED = re.compile(r"^## Try it.*?^```\n(.*?)^```\n```csv\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_DIVIDED = re.compile(
+    r"^With the two agents.*?^```\n(.*?)^```\n```csv\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 
 pytestmark = [pytest.mark.slow, needs("openssl")]
 
@@ -89,11 +92,18 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def test_the_commands_give_the_answer_that_the_page_shows(terminal: Terminal) -> None:
-    found = _TRIED.search(PAGE.read_text(encoding="utf-8"))
+def test_the_commands_give_the_answers_that_the_page_shows(terminal: Terminal) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    found, divided = _TRIED.search(page), _DIVIDED.search(page)
     assert found is not None
-    typed, shown = found.groups()
-    for port in ("9480", "9481"):
-        typed = typed.replace(port, str(free_port()))
-    answers = [terminal.type(line.partition("   #")[0]) for line in typed.splitlines()]
-    assert answers[-1] == shown
+    assert divided is not None
+    ports = {port: str(free_port()) for port in ("9480", "9481")}
+
+    def typed(lines: str) -> str:
+        """Type lines; return what the last one wrote."""
+        for port, free in ports.items():
+            lines = lines.replace(port, free)
+        return [terminal.type(line.partition("   #")[0]) for line in lines.splitlines()][-1]
+
+    for lines, shown in (found.groups(), divided.groups()):
+        assert typed(lines) == shown

@@ -110,13 +110,14 @@ capture/log: capture/heartbeats capture/kernels
 capture/log/remote: capture/heartbeats capture capture/log
 capture/log/agent: capture capture/log capture/log/remote capture/process/confinement
 capture/log/thinning: capture/log
+capture/answers: capture/log
 capture/saving: capture capture/kernels capture/sources capture/lfta
 capture/interface: capture/heartbeats capture capture/kernels capture/sources
     capture/sources/files capture/lfta
     capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/log/thinning capture/saving
     capture/shedding
 capture/process: capture/heartbeats capture capture/process/confinement capture/lfta capture/log
-    capture/log/remote capture/saving capture/interface capture/shedding
+    capture/log/remote capture/saving capture/interface capture/shedding capture/answers
 capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
     capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet

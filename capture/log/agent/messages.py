@@ -19,7 +19,7 @@ from gscope.queries.streams.event_codec import from_plain, to_plain
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-AGENT_PROTOCOL = 2
+AGENT_PROTOCOL = 3
 """The version of these messages; to be changed with any of them."""
 
 LIVE, REPLAYED = "live", "replayed"
@@ -84,12 +84,14 @@ class CaptureRequest:
         interfaces: the names of all interfaces of all hosts, in order; ``HOST.NAME`` each.
         hosts: the names of all hosts.
         texts: the query texts.
-        lftas: what the run compiled, for the agent to compare.
+        lftas: what the run reads, as it compiled it, for the agent to compare.
         sets: interfaces by the name of their set.
         parameters: the values of PARAM entries as text, by name.
         delivered: the results to deliver; () for the default ones.
         window_plan: how windows are computed.
         heartbeat_interval_ns: the interval between heartbeats.
+        answered: the operators that the agent's host evaluates, and whose answers the run reads; ()
+            to capture only.
     """
 
     gscope: str
@@ -103,6 +105,7 @@ class CaptureRequest:
     delivered: tuple[str, ...] = ()
     window_plan: str = "paired"
     heartbeat_interval_ns: int = 1_000_000_000
+    answered: tuple[str, ...] = ()
 
     @property
     def own_interfaces(self) -> tuple[str, ...]:

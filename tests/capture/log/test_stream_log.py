@@ -326,6 +326,7 @@ def test_a_full_log_that_no_reader_empties_is_an_error(tmp_path: Path) -> None:
 def test_what_a_budget_sheds_is_counted(tmp_path: Path) -> None:
     class ShedAll(Budget):
         is_lossy = True
+        limit_bytes = 0
 
         def admit(self, size_bytes: int, usage: Usage) -> bool:
             return False
@@ -407,6 +408,7 @@ def test_what_grows_is_gone_when_the_log_is_closed_or_after_a_crash(tmp_path: Pa
 def test_a_segment_that_grows_is_shed_as_a_whole(tmp_path: Path) -> None:
     class ShedAll(Budget):
         is_lossy = True
+        limit_bytes = 0
 
         def admit(self, size_bytes: int, usage: Usage) -> bool:
             return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from gscope.capture.relay.stream_rows import relay_schema
+from gscope.capture.log.stream_rows import relay_schema
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.expressions import Column, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema

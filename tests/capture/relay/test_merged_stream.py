@@ -12,10 +12,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.capture.relay.lftas import aggregation, folded, rows_of, selection, table
 
+from gscope.capture.log.stream_rows import extents_of
 from gscope.capture.relay.merged_stream import MOST_LOGS, MergedStream
 from gscope.capture.relay.ports import PortKey
 from gscope.capture.relay.relay_state import MergeState
-from gscope.capture.relay.stream_rows import extents_of
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.event_codec import from_plain, to_plain

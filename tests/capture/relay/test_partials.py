@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.capture.relay.lftas import FOLDS, VALUES, aggregation, folded, rows_of, table
 
+from gscope.capture.log.stream_rows import conformed, extents_of
 from gscope.capture.relay.partials import merged_groups
-from gscope.capture.relay.stream_rows import conformed, extents_of
 from gscope.errors import StreamError
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType

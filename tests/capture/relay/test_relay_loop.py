@@ -23,11 +23,11 @@ from gscope.capture.log.remote.address import LogAddress
 from gscope.capture.log.remote.client import RemoteLog
 from gscope.capture.log.server import LogServer
 from gscope.capture.log.stream_heartbeat import StreamHeartbeat
+from gscope.capture.log.stream_rows import extents_of
 from gscope.capture.relay.endpoints import FixedEndpoint
 from gscope.capture.relay.held_rows import BATCH_BYTES, Shelf
 from gscope.capture.relay.input_reader import InputReader
 from gscope.capture.relay.relay_loop import RelayLoop
-from gscope.capture.relay.stream_rows import extents_of
 from gscope.capture.settings import RelayInput, RelaySettings
 from gscope.errors import DisconnectedError
 from gscope.queries.catalog.aggregate.partial_op import PartialOp

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,3 +42,17 @@ def test_without_a_column_rows_stay_as_they_came() -> None:
     assert rest is not None
     assert rest["t"].to_pylist() == [2, 1]
     assert reorder.rest() is None
+
+
+def test_answers_of_one_time_are_in_the_order_of_their_values() -> None:
+    rows = [(3, 1, "b"), (1, 2, "a"), (3, 1, "a"), (2, 9, "c"), (3, 0, "z"), (2, 9, "b")]
+    for number, shuffled in enumerate(permutations(rows)):
+        reorder = Reorder("t", ("t",))
+        for each in shuffled[:3], shuffled[3:]:
+            names = ("t", "x", "y")
+            reorder.add(pa.table({n: [row[i] for row in each] for i, n in enumerate(names)}))
+        first, rest = reorder.release(3), reorder.rest()
+        assert first is not None
+        assert rest is not None
+        found = [tuple(row.values()) for row in (*first.to_pylist(), *rest.to_pylist())]
+        assert found == sorted(rows), number

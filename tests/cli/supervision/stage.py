@@ -6,7 +6,7 @@ import os
 import textwrap
 import time
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -76,6 +76,7 @@ class _Answers:
     def __init__(self) -> None:
         self.has_begun = False
         self.is_complete = False
+        self.is_answered = False
         self.rows: dict[str, int] = {}
         self.steps: list[int] = []
 
@@ -85,9 +86,12 @@ class _Answers:
     def on_tick(self) -> None: ...
 
     def on_commit(
-        self, step: int, _outputs: Sequence[CommittedOutput], _bounds: dict[str, Any]
+        self, step: int, _outputs: Sequence[CommittedOutput], _bounds: object, _lost: object
     ) -> None:
         self.steps.append(step)
+
+    def on_answered(self) -> None:
+        self.is_answered = True
 
 
 class _NoStreams:

@@ -41,6 +41,7 @@ def test_a_run_ends_when_capture_and_job_are_done(stage: Stage) -> None:
     stage.run()
     assert stage.answers.has_begun
     assert stage.answers.steps == [1]
+    assert stage.answers.is_answered
     outcome = stage.supervisor.outcome
     assert (outcome.late_tuples, outcome.undecodable) == ({"q": 2}, {"tls_sni": 3})
     assert outcome.wrapped_sums == {"p": 4}

@@ -1,0 +1,1 @@
+"""Answers of this run in its log, for runs on other hosts."""
