@@ -1,11 +1,12 @@
 """A small capture: time to the first row of the answer, cold and warm, and its phases.
 
-    python -m benchmarks.first_row [--packets 1000] [--runs 5]
+    python -m benchmarks.first_row [--packets 1000] [--runs 5] [--demo]
 
 A cold run is a first use: with an empty cache folder, kernels are compiled and Java has no
 class-data archive. A warm run is a later use, when the archive has been built. The time is that
 from the start of the process to the first row on its standard output. The last warm run is
-repeated with ``--timings`` for the phases.
+repeated with ``--timings`` for the phases. ``--demo`` takes the capture and the query of ``make
+demo``.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.demo_trace import PACKETS as DEMO_PACKETS
+from benchmarks.demo_trace import PROFILE
 from benchmarks.installed import compile_modules
 from benchmarks.measure import RUNS
 from benchmarks.replay import FLOW_QUERY
 from benchmarks.trace import OUT, trace
+from gscope.capture.sources.synthetic.source import write_pcap
 
 PACKETS = 1_000
 ARCHIVE_S = 180
@@ -77,10 +81,17 @@ def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--packets", type=int, default=PACKETS)
     parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--demo", action="store_true")
     arguments = parser.parse_args()
     compile_modules()
     gscope = str(Path(sys.executable).parent / "gscope")
-    command = [gscope, "replay", str(trace(arguments.packets)), "-e", FLOW_QUERY, "-o", "csv"]
+    if arguments.demo:
+        capture, query = OUT / "demo.pcap", ("-q", "top_talkers")
+        OUT.mkdir(exist_ok=True)
+        write_pcap(PROFILE, capture, DEMO_PACKETS)
+    else:
+        capture, query = trace(arguments.packets), ("-e", FLOW_QUERY)
+    command = [gscope, "replay", str(capture), *query, "-o", "csv"]
     figures: list[tuple[str, int, float, float]] = []
     # A background process of the last run may still be writing there.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:

@@ -1,8 +1,4 @@
-"""How D5 to D8 divide packets and work: each curve as what hosts run and send.
-
-gscope runs queries on agents as far as LFTAs. What ``gscope explain --hosts`` places on each host
-beyond that is run here by hand: a replay on each host, whose answers are sent as files.
-"""
+"""How D5 to D8 divide packets and work: each curve as what hosts run and send."""
 
 from __future__ import annotations
 

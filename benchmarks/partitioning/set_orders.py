@@ -28,7 +28,7 @@ from tests.support.gscope_command import command, run
 from benchmarks.partitioning.plans import query_text
 from benchmarks.partitioning.plots import plot_orders
 from benchmarks.partitioning.stations import read_answers
-from benchmarks.partitioning.traffic import parts, traffic
+from benchmarks.partitioning.traffic import GSQL, parts, traffic
 from benchmarks.records import write_records
 from benchmarks.sampling.connections import write_capture
 from benchmarks.trace import OUT
@@ -44,16 +44,6 @@ QUERY_SETS = {
     "D8": ("flow_pairs",),
     "D5 to D8 together": ("flow_pairs", "suspicious", "subnet_stats", "jitter"),
 }
-
-CANDIDATES = {
-    "prefix": ("srcIP & 4294967280",),
-    "subnet": ("srcIP & 4294967280", "destIP"),
-    "source": ("srcIP",),
-    "pair": ("srcIP", "destIP"),
-    "flow": ("srcIP", "destIP", "srcPort", "destPort"),
-    "none": (),
-}
-"""The candidates as ``gscope explain`` writes them, by their names in ``SETS``."""
 
 _CHAIN = ("flows", "heavy_flows", "flow_pairs")
 _SENT_OF_CHAIN = {
@@ -262,7 +252,7 @@ def ranked(
         measured: what ``Shares.sent`` returned, by what divides the packets.
         packets: their number.
     """
-    by_set = {candidate: by for by, candidate in CANDIDATES.items()}
+    by_set = {candidate: by for by, candidate in GSQL.items()}
     found = []
     for each in shown["candidates"]:
         by = by_set[tuple(each["set"])]
@@ -320,7 +310,7 @@ def _main() -> None:
         shares = Shares(packets, arguments.hosts, folder)
         status, answered = shares.counted()
         measured = {}
-        for by in CANDIDATES:
+        for by in GSQL:
             measured[by] = shares.sent(by)
             for query in QUERY_SETS["D5 to D8 together"]:
                 if query in answered_by(by):

@@ -11,10 +11,8 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -23,6 +21,7 @@ from tests.support.certificates import make_certificate, token_file
 from tests.support.gscope_command import command, wait_for
 
 from benchmarks.partitioning.plans import ANSWERS, MERGED
+from benchmarks.partitioning.traffic import GSQL
 from benchmarks.relays.hosts import Hosts
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from benchmarks.partitioning.plans import Work
 
-_AGENT, _SENSOR, _RELAY, _SHIP = 9480, 9470, 9471, 9490
+_AGENT, _SENSOR, _RELAY = 9480, 9470, 9471
 _TUPLES = re.compile(r"([\d,]+) partial tuples? from")
 _PATIENCE_S = 300
 
@@ -115,12 +114,13 @@ class Stations:
             self._prepare()
             try:
                 before = self._hosts.traffic("h1").received
-                if work.sends == ANSWERS:
-                    self._answer_apart(work)
+                if len(self._names) == 1:
+                    self._replay(work)
                 elif work.sends == MERGED:
                     self._merge(work)
                 else:
-                    self._ask_agents(work, at_once=at_once)
+                    divided = ", ".join(GSQL[work.by]) if work.sends == ANSWERS else ""
+                    self._ask_agents(work, divided, at_once=at_once)
                 received = self._hosts.traffic("h1").received - before
                 used_s = self._group.cpu_s()
             finally:
@@ -141,7 +141,7 @@ class Stations:
         ]
         (self._folder / "ca.pem").write_bytes(b"".join(e.certificate.read_bytes() for e in made))
 
-    def _ask_agents(self, work: Work, *, at_once: bool) -> None:
+    def _ask_agents(self, work: Work, divided: str, *, at_once: bool) -> None:
         for name in self._names:
             words = ("capture", "--listen", self._place(name, _AGENT), *self._tls(name))
             allowed = (word for each in self._captures(name) for word in ("--allow-capture", each))
@@ -150,6 +150,8 @@ class Stations:
             self._await(f"agent-{name}", "listening at")
         hosts = (w for n in self._names for w in ("--host", f"{n}={self._place(n, _AGENT)}"))
         words = ("run", "-e", work.text, *hosts, *self._trust(), "--run", "bench")
+        if divided:
+            words = (*words, "--partition-set", divided)
         if not at_once:
             self._finish("h1", "record", *words, "--record")
         self._finish("h1", "run", *words, *self._writing("h1"))
@@ -175,20 +177,9 @@ class Stations:
         listen = ("--no-job", "--listen", self._place(name, _SENSOR), *self._tls(name))
         self._start(name, f"sensor-{name}", *words, *listen)
 
-    def _answer_apart(self, work: Work) -> None:
-        for name in (*self._names[1:], "h1"):
-            words = ("replay", *self._captures(name), "-e", work.text, *self._limits())
-            self._finish(name, "run" if name == "h1" else name, *words, *self._writing(name))
-        module = (sys.executable, "-m", "benchmarks.partitioning.ship")
-        for name in self._names[1:]:
-            place = (name, self._hosts.addresses[name], str(_SHIP))
-            self._popen(name, f"ship-{name}", [*module, "serve", str(self._folder), *place])
-            wait_for(partial(self._output, f"ship-{name}"), f"{name} serves its answers")
-        places = [f"{name}={self._place(name, _SHIP)}" for name in self._names[1:]]
-        if places:
-            target = str(self._folder / "out-h1")
-            self._popen("h1", "fetch", [*module, "fetch", str(self._folder), target, *places])
-            self._wait("fetch")
+    def _replay(self, work: Work) -> None:
+        words = ("replay", *self._captures("h1"), "-e", work.text, *self._limits())
+        self._finish("h1", "run", *words, *self._writing("h1"))
 
     def _place(self, name: str, port: int) -> str:
         return f"{self._hosts.addresses[name]}:{port}"

@@ -43,6 +43,16 @@ SETS = {
 }
 """What packets are divided by; none: round robin."""
 
+GSQL = {
+    "prefix": ("srcIP & 4294967280",),
+    "subnet": ("srcIP & 4294967280", "destIP"),
+    "source": ("srcIP",),
+    "pair": ("srcIP", "destIP"),
+    "flow": ("srcIP", "destIP", "srcPort", "destPort"),
+    "none": (),
+}
+"""The same as ``gscope explain`` writes it."""
+
 
 def traffic(packets: int, seed: int = 1) -> Packets:
     """Return about this number of packets in the order of time."""

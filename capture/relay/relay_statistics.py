@@ -117,12 +117,15 @@ class RelayStatistics:
             "lag_ns": None if last_ns is None else max(0, time.time_ns() - last_ns),
             "streams": sum(not port.is_over for _, _, port in ports),
             "received_tuples_total": sum(port.rows_total for _, _, port in ports),
+            "received_answers_total": sum(
+                port.rows_total for outlet, _, port in ports if outlet.lfta.answers is not None
+            ),
             "received_bytes": self._earlier_bytes.get(name, 0) + loop.readers[name].received_bytes,
             "held_tuples": sum(batch.rows.num_rows for _, _, port in ports for batch in port.held),
             "late_tuples_total": sum(port.late_tuples_total for _, _, port in ports),
             "shed_tuples_total": sum(port.shed_tuples_total for _, _, port in ports),
             "gaps": [
-                {"lfta": outlet.lfta.name, "column": gap.column, "least": gap.least, "end": gap.end}
+                {"lfta": _shown(outlet), "column": gap.column, "least": gap.least, "end": gap.end}
                 for outlet in loop.outlets
                 for gap in outlet.stream.gaps
                 if gap.host == name
@@ -147,3 +150,8 @@ class RelayStatistics:
             "table_bytes": 0,
             "selectivity": round(emitted / taken, 6) if taken else None,
         }
+
+
+def _shown(outlet: Outlet) -> str:
+    """Return what the rows of an outlet are called: the query, if they are answers."""
+    return outlet.lfta.name if outlet.lfta.answers is None else outlet.lfta.query

@@ -134,9 +134,12 @@ def _overloaded(
 
 
 def _inputs(inputs: Sequence[Mapping[str, Any]]) -> str:
-    """Return ``1,000 partial tuples from 2 inputs``."""
-    rows = sum(each["received_tuples_total"] for each in inputs)
-    return f"{_counted(rows, 'partial tuple')} from {_counted(len(inputs), 'input')}"
+    """Return ``1,000 partial tuples and 20 answered rows from 2 inputs``; of 0 terms only the first."""
+    answered = sum(each.get("received_answers_total", 0) for each in inputs)
+    rows = sum(each["received_tuples_total"] for each in inputs) - answered
+    parts = [_counted(rows, "partial tuple")] if rows or not answered else []
+    parts += [_counted(answered, "answered row")] if answered else []
+    return f"{' and '.join(parts)} from {_counted(len(inputs), 'input')}"
 
 
 def _odd_inputs(inputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:

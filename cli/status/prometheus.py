@@ -136,6 +136,7 @@ LOG = (
 )
 INPUT = (
     Metric("gscope_input_received_tuples", "received_tuples_total", "Rows received."),
+    Metric("gscope_input_received_answers", "received_answers_total", "Rows of answers received."),
     Metric("gscope_input_received_bytes", "received_bytes", "Bytes of rows received."),
     Metric("gscope_input_late_tuples", "late_tuples_total", "Rows that came too late."),
     Metric("gscope_input_shed_tuples", "shed_tuples_total", "Rows shed before they were read."),

@@ -88,6 +88,22 @@ def test_what_executors_transfer_is_shown_also_if_it_is_nothing() -> None:
     assert is_whole(outcome)
 
 
+@pytest.mark.parametrize(
+    ("received", "answers", "said"),
+    [
+        (5, 0, "5 partial tuples"),
+        (5, 5, "5 answered rows"),
+        (6, 1, "5 partial tuples and 1 answered row"),
+        (0, 0, "0 partial tuples"),
+    ],
+)
+def test_answers_of_hosts_are_counted_apart(received: int, answers: int, said: str) -> None:
+    each = {"received_tuples_total": received, "received_answers_total": answers, "name": "a"}
+    inputs = [{**each, "late_tuples_total": 0, "shed_tuples_total": 0, "state": "ended"}]
+    (line,) = summary_lines(_outcome(inputs=inputs), {"q": 1})
+    assert line == f"gscope: {said} from 1 input; 1 row in 1.2 s"
+
+
 def test_inputs_that_did_not_end_are_named_with_the_reason() -> None:
     quiet = {"received_tuples_total": 5, "late_tuples_total": 0, "shed_tuples_total": 0}
     inputs = [

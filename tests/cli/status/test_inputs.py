@@ -71,7 +71,14 @@ def document(work: Path, each: InputStatus | None = None) -> Any:
     each = each or status(Clock())
     each.on_disconnected("connection refused", is_refused=False)
     counters = dict.fromkeys(
-        ("streams", "received_tuples_total", "received_bytes", "held_tuples"), 1200
+        (
+            "streams",
+            "received_tuples_total",
+            "received_answers_total",
+            "received_bytes",
+            "held_tuples",
+        ),
+        1200,
     )
     losses = {"late_tuples_total": 3, "shed_tuples_total": 0}
     fields = {**each.fields(), **counters, **losses, "lag_ns": None, "gaps": []}

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from benchmarks.partitioning.plans import query_text
 from benchmarks.partitioning.set_orders import (
-    CANDIDATES,
     QUERY_SETS,
     Ranked,
     differing,
     sent,
     sent_text,
 )
-from benchmarks.partitioning.traffic import parts, traffic
+from benchmarks.partitioning.traffic import GSQL, parts, traffic
 from benchmarks.sampling.connections import BEGIN_S
 
 from gscope.queries.analysis.partitioning.explained import explain_partitioning
@@ -114,16 +113,16 @@ def explained(names: Iterable[str], given: str | None = None) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("by", [by for by in CANDIDATES if CANDIDATES[by]])
+@pytest.mark.parametrize("by", [by for by in GSQL if GSQL[by]])
 @pytest.mark.parametrize("queries", QUERY_SETS)
 def test_hosts_send_what_explain_places(queries: str, by: str) -> None:
     names = QUERY_SETS[queries]
-    shown = explained(names, ", ".join(CANDIDATES[by]))
+    shown = explained(names, ", ".join(GSQL[by]))
     sending = {each["query"] for each in shown["operators"] if each["received"]}
     assert sending == {sent(name, by) for name in names}
 
 
-@pytest.mark.parametrize("by", CANDIDATES)
+@pytest.mark.parametrize("by", GSQL)
 def test_a_host_answers_what_it_sends(by: str) -> None:
     compiled = compile_queries([QueryText(sent_text(by), "")], CompileContext(("p0",)))
     found = {name for name, _ in compiled.program.results}
@@ -133,7 +132,7 @@ def test_a_host_answers_what_it_sends(by: str) -> None:
 @pytest.mark.parametrize(("queries", "first"), [("D5", "flow"), ("D7", "subnet"), ("D8", "source")])
 def test_the_predicted_order_is_that_of_counted_rows(queries: str, first: str) -> None:
     """Two hosts; rows are counted by a plain loop over the share of each."""
-    by_set = {candidate: by for by, candidate in CANDIDATES.items()}
+    by_set = {candidate: by for by, candidate in GSQL.items()}
     shown = explained(QUERY_SETS[queries])
     found = []
     for each in shown["candidates"]:
