@@ -135,6 +135,11 @@ class Acknowledgements:
             raise
         del self._consumers[consumer]
 
+    @property
+    def registered(self) -> dict[str, tuple[str, ...]]:
+        """Return the streams that each reader reads which has registered itself; () for all."""
+        return {c.name: c.streams for c in self._consumers.values() if c.name not in self._fixed}
+
     def advance(self, consumer: str, cursors: Mapping[str, int]) -> None:
         """Record that ``consumer`` needs no message below ``cursors``; a cursor never steps back.
 

@@ -223,26 +223,32 @@ class Ledger:
         return sum(batch.size_bytes for each in streams for _, batch in self.held[each].batches)
 
     def unacknowledged(self) -> dict[str, dict[str, int]]:
-        """Return what each consumer has not acknowledged: messages, tuples and bytes."""
+        """Return what each reader that has registered itself has not acknowledged, of its streams.
+
+        Messages, tuples and bytes.
+        """
+        known = self.acknowledged.cursors
         return {
-            name: {
-                "waiting_messages": sum(
-                    held.end - max(held.base, cursors.get(stream, 0))
-                    for stream, held in self.held.items()
-                ),
-                **self._waiting(cursors),
-            }
-            for name, cursors in self.acknowledged.cursors.items()
+            name: self._waiting(
+                known[name], {s: self.held[s] for s in streams if s in self.held} or self.held
+            )
+            for name, streams in self.acknowledged.registered.items()
         }
 
-    def _waiting(self, cursors: Mapping[str, int]) -> dict[str, int]:
+    def _waiting(
+        self, cursors: Mapping[str, int], streams: Mapping[str, HeldMessages]
+    ) -> dict[str, int]:
         batches = [
             batch
-            for stream, held in self.held.items()
+            for stream, held in streams.items()
             for _, batch in held.batches
             if batch.sequence >= cursors.get(stream, 0)
         ]
         return {
+            "waiting_messages": sum(
+                held.end - max(held.base, cursors.get(stream, 0))
+                for stream, held in streams.items()
+            ),
             "waiting_tuples": sum(batch.rows for batch in batches),
             "waiting_bytes": sum(batch.size_bytes for batch in batches),
         }

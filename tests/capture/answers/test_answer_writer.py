@@ -183,6 +183,7 @@ def test_answers_stay_until_a_reader_has_registered(tmp_path: Path, program: Pro
     host.send(0)
     assert host.log.positions[STREAM].base == 0
     host.log.register("run")
+    assert host.log.unacknowledged()["run"]["waiting_tuples"] == 2
     end = host.log.positions[STREAM].end
     host.log.acknowledge("run", {STREAM: end})
     assert host.log.positions[STREAM].base == end
