@@ -8,7 +8,7 @@ import sys
 FAILING = """
 import threading, time
 from pathlib import Path
-from types import SimpleNamespace
+from gscope.queries.plan.program import Program
 from gscope.capture.log import server
 from gscope.capture.process.server_thread import ServerThread
 from gscope.errors import StreamError
@@ -18,7 +18,7 @@ def fail(*_, **__):
 
 server.LogServer = fail
 thread = ServerThread(
-    None, None, SimpleNamespace(lftas=()), Path("."),
+    None, None, Program((), (), (), (), ()), Path("."),
     listener=None, is_relay=False, events=None, has_begun=threading.Event(),
 )
 try:
