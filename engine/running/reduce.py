@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _INTEGERS = (GsqlType.INT, GsqlType.MAC, GsqlType.TIMESTAMP, GsqlType.INTERVAL)
+_KEYS = (*_INTEGERS, GsqlType.IP, GsqlType.STRING)
 _FOLDS: dict[str, tuple[np.ufunc, int]] = {
     "count": (np.add, 0),
     "sum": (np.add, 0),
@@ -47,12 +48,15 @@ _ENDS = {"first": _FOLDS["min"], "last": _FOLDS["max"]}
 
 
 def is_reducible(node: RunningNode) -> bool:
-    """Return whether ``reduce_epochs`` supports ``node``: plain keys, integers, no filter."""
+    """Return whether ``reduce_epochs`` supports ``node``: plain keys, integers, no filter.
+
+    Texts may be keys, but deal no groups to tasks.
+    """
     epoch = next(key.expression for key in node.keys if key.name == node.epoch)
     keys_fit = not epoch.is_nullable and all(
-        isinstance(key.expression, Column) and key.expression.type in (*_INTEGERS, GsqlType.IP)
-        for key in node.keys
+        isinstance(key.expression, Column) and key.expression.type in _KEYS for key in node.keys
     )
+    keys_fit &= all(key.type is not GsqlType.STRING for key in dealing_keys(node))
     return keys_fit and node.predicate is None and all(map(_is_mergeable, node.aggregates))
 
 
@@ -164,7 +168,10 @@ def _is_mergeable(aggregate: Aggregate) -> bool:
 
 
 def _as_spark(column: pa.Array) -> pa.Array:
-    """Return a column in the type in which Spark emits it, which differs for addresses."""
+    """Return a column in the type in which Spark emits it; addresses and texts have others."""
+    if pa.types.is_binary(column.type):
+        texts = [None if text is None else text.decode("iso-8859-1") for text in column.to_pylist()]
+        return pa.array(texts, pa.string())
     return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -22,12 +23,14 @@ from gscope.engine.spark.sql.user_folds import register_folds
 from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.staging.trimming import Trimming
+from gscope.engine.spark.step_folds import StepFolds
 from gscope.engine.spark.task_planner import StageResult, TaskStage
+from gscope.engine.spark.tasks.carry_task import kept_rows
 from gscope.engine.spark.tasks.fold_task import FoldRunner
 from gscope.engine.spark.tasks.sample_task import SampleRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.spark.tasks.window_task import WindowRunner
-from gscope.engine.steps.steps import Evaluation
+from gscope.engine.steps.steps import Carry, Evaluation
 from gscope.engine.storage.commits import Output
 from gscope.engine.storage.counts import Counts
 from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight
@@ -54,8 +57,10 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.partitions.chain_planner import Carried
     from gscope.engine.spark.sql.attempt_counts import AttemptCounts
+    from gscope.engine.spark.step_folds import Staged
+    from gscope.engine.spark.task_planner import StageRun
     from gscope.engine.spark.tasks.state_runner import FoldResult
-    from gscope.engine.steps.steps import Carry, Step
+    from gscope.engine.steps.steps import Step
     from gscope.engine.storage.commits import CommitLog
     from gscope.engine.storage.parquet_files import State, WrittenFile
     from gscope.queries.plan.program import HftaNode
@@ -113,6 +118,7 @@ class Evaluator:
         }
         self._tasks = TaskStage(session, program, self._inputs, self._outputs, self._results)
         self._counted_in_sql: AttemptCounts | None = None
+        self._registering = threading.Lock()
         self._traffic = TrafficMeter.of(session)
 
     def counts(self) -> Counts:
@@ -139,9 +145,9 @@ class Evaluator:
 
     def _rows(self, step: Step, uses: Mapping[str, int]) -> _StepRows:
         """Return the rows that the operators of ``step`` give, by tasks where these can do it."""
-        stage = self._tasks.run(step, uses)
+        rows = _StepRows()
+        stage = self._stage(step, uses, rows)
         by_tasks = stage.results
-        rows = _StepRows(frozenset(by_tasks), carried=stage.carries)
         others = [work for work in step.works if work.node.query not in by_tasks]
         needed = {name for work in others for name in work.upstream}
         needed |= {
@@ -149,7 +155,7 @@ class Evaluator:
             for work in step.works
             for side, taken in enumerate(work.inputs)
             for name in taken.carries
-            if (work.node.query, side, name) not in stage.carries
+            if (work.node.query, side, name) not in rows.carried
         }
         for work in step.works:
             if not work.reads_rows:
@@ -163,6 +169,51 @@ class Evaluator:
             if query in needed:
                 rows.frames[query] = self._inputs.register(query, by_tasks[query].files)
         return rows
+
+    def _stage(self, step: Step, uses: Mapping[str, int], rows: _StepRows) -> StageRun:
+        """Run what tasks can do, and the folds of running aggregations beside them."""
+
+        def place(query: str) -> Staged:
+            result = next((r for r, q in self._results.items() if q == query), None)
+            if result is None:
+                return None, self._outputs.groups(query, step.number, "answers")
+            return self._outputs.stage(result, step.number, ".parquet")
+
+        def fold(work: Work, run: StageRun, folder: Path) -> FoldResult:
+            sizes = {name: _Size.of(run.results[name].parts) for name in work.upstream}
+            for name in sizes:
+                self._inputs.register(name, run.results[name].files)
+            is_small = _is_small(_read(work, sizes))
+            return self._folds.run(work, step.number, folder, is_small=is_small)
+
+        folds = StepFolds(step.works, place, fold, _JOBS_AT_ONCE)
+        try:
+            stage = self._tasks.run(step, uses, folds)
+        finally:
+            folds.close()
+        for query, folded in folds.results.items():
+            rows.states.append((query, folded.state))
+            rows.trimmed[query] += folded.left_out
+        rows.by_tasks = frozenset(stage.results)
+        rows.carried = self._carried(step, stage)
+        return stage
+
+    def _carried(self, step: Step, stage: StageRun) -> dict[Carried, tuple[Carry, ...]]:
+        """Return the rows kept of what tasks have written, as far as SQL need not write them."""
+        carried = dict(stage.carries)
+        for work in step.works:
+            for side, taken in enumerate(work.inputs):
+                for upstream in taken.carries:
+                    key = work.node.query, side, upstream
+                    result = stage.results.get(upstream)
+                    if key in carried or result is None or not _is_small(_Size.of(result.parts)):
+                        continue
+                    kept = kept_rows(work, taken, upstream, self._program.schema(upstream))
+                    if kept is not None:
+                        file = self._outputs.carry_file(*key, step.number)
+                        batch = kept.written(result.files, file, step.number)
+                        carried[key] = () if batch is None else (Carry(key[0], side, batch),)
+        return carried
 
     def _trimmed(self, work: Work, step: int, rows: _StepRows) -> Work:
         """Return ``work`` without the rows of other queries that it has to leave out."""
@@ -262,8 +313,9 @@ class Evaluator:
 
     def _sql(self, text: str) -> DataFrame:
         """Return the rows of a text; the first text registers all functions."""
-        if self._counted_in_sql is None:
-            self._counted_in_sql = self._register()
+        with self._registering:
+            if self._counted_in_sql is None:
+                self._counted_in_sql = self._register()
         return self._session.sql(text)
 
     def _register(self) -> AttemptCounts:
@@ -384,7 +436,7 @@ class _StepRows:
         trimmed: for each query, the number of rows above the threshold of their epoch.
     """
 
-    by_tasks: frozenset[str]
+    by_tasks: frozenset[str] = frozenset()
     carried: Mapping[Carried, tuple[Carry, ...]] = field(default_factory=dict)
     frames: dict[str, DataFrame] = field(default_factory=dict)
     sizes: dict[str, _Size] = field(default_factory=dict)

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gscope.engine.spark.partitions import limits
 from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
 from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join
-from gscope.engine.spark.tasks.released_rows import UNKNOWN, homes, released_condition
+from gscope.engine.spark.tasks.released_rows import (
+    UNKNOWN,
+    homes,
+    released_condition,
+    released_rows_condition,
+)
 from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, TaskResult, run_tasks
 from gscope.engine.spark.tasks.top_task import TopTask
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     from gscope.engine.spark.tasks.task import Task
     from gscope.engine.steps.steps import Step
     from gscope.engine.storage.parquet_files import WrittenFile
+    from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.expressions.expressions import Expression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
@@ -145,6 +151,16 @@ Plan = Callable[[_Part], "Task"]
 """Returns the task for a part."""
 
 
+class Beside(Protocol):
+    """What evaluates other operators of a step while tasks run."""
+
+    def start(self, run: StageRun) -> bool:
+        """Start what can read the results in ``run``; return whether there is anything."""
+
+    def finish(self, run: StageRun) -> None:
+        """Wait for what was started, and add its results to ``run``."""
+
+
 class TaskStage:
     """The stage of each step in which tasks evaluate operators.
 
@@ -176,12 +192,13 @@ class TaskStage:
         self.counts = Counts()
         self._planner: ChainPlanner | None = None
 
-    def run(self, step: Step, uses: Mapping[str, int]) -> StageRun:
+    def run(self, step: Step, uses: Mapping[str, int], beside: Beside | None = None) -> StageRun:
         """Run the operators of ``step`` that tasks can do, and return their results.
 
         Args:
             step: the works of all operators, inputs first.
             uses: how often the rows of each query are read.
+            beside: what runs beside tasks, which may read its results; None for nothing.
         """
         run = StageRun()
         chains = self._chains(step)
@@ -191,6 +208,8 @@ class TaskStage:
         waiting = [work for work in step.works if work.reads_rows and work.node.query not in fused]
         while True:
             done = run.results
+            # Before tasks of this round are planned, which have no rows until they have run.
+            is_started = beside is not None and beside.start(run)
             ready = [work for work in waiting if all(each in done for each in work.upstream)]
             waiting = [work for work in waiting if work not in ready]
             tasks = [task for work in ready for task in self._tasks(work, step, run, uses)]
@@ -198,9 +217,11 @@ class TaskStage:
                 tasks += [self._super_task(each, step, run) for each in supers]
                 supers = []
             chained = [(chain.rows, chain, task) for chain in chains for task in chain.tasks]
-            if not tasks and not chained:
+            if not tasks and not chained and not is_started:
                 return run
             self._run(sorted([*tasks, *chained], key=lambda task: -task[0]), run)
+            if beside is not None:
+                beside.finish(run)
             for chain in chains:
                 self._accept_chain(chain, step, run)
             chains = []
@@ -321,17 +342,37 @@ class TaskStage:
         has_text = any(column.type is GsqlType.STRING for column in node.schema.columns)
         if len(delivered) > 1 or (is_read and has_text):
             return []
-        parts = self._of_queries(work, done) if work.upstream else self._of_segments(work)
+        reads_queries = work.upstream or self._inputs.reads_carried(work)
+        parts = self._of_queries(work, done) if reads_queries else self._of_segments(work)
         return parts if all(part.rows <= MAX_TASK_ROWS for part in parts) else []
 
     def _of_queries(self, work: Work, done: Mapping[str, StageResult]) -> list[_Part]:
-        if not self._inputs.reads_only(work):
+        """Return one part: rows of other queries, of this step and those that waited for it."""
+        if self._inputs.reads_only(work):
+            within: tuple[Expression | None, ...] = (None,) * len(work.inputs)
+        elif isinstance(work.node, AggregationNode | TopNode) and self._inputs.reads_carried(work):
+            within = tuple(released_rows_condition(work, taken) for taken in work.inputs)
+        else:
             return []
-        sides = [done[taken.upstream[0]] for taken in work.inputs]
-        if _are_long([part for side in sides for part in side.parts]):
+        names = {name for taken in work.inputs for name in (*taken.upstream, *_ports(taken))}
+        has_text = any(
+            column.type is GsqlType.STRING
+            for name in names
+            for column in self._program.schema(name).columns
+        )
+        waited = [[batch for _, batch in taken.batches] for taken in work.inputs]
+        sides = [[done[name] for name in taken.upstream] for taken in work.inputs]
+        stored: list[Batch | WrittenFile]
+        stored = [part for side in sides for each in side for part in each.parts]
+        stored += [batch for side in waited for batch in side]
+        # Text is stored in another form by tasks than by folds and by Spark.
+        if has_text or UNKNOWN in within or _are_long(stored):
             return []
-        files = tuple(each.files for each in sides)
-        return [_Part(sum(each.rows for each in sides), files, (None,) * len(sides))]
+        files = tuple(
+            (*self._inputs.carried_paths(batches), *(file for each in side for file in each.files))
+            for batches, side in zip(waited, sides, strict=True)
+        )
+        return [_Part(sum(part.rows for part in stored), files, within)]
 
     def _of_segments(self, work: Work) -> list[_Part]:
         within = tuple(released_condition(work, taken) for taken in work.inputs)
@@ -372,6 +413,10 @@ class TaskStage:
             path, folder = self._outputs.stage(result, step, ".parquet")
         folder.mkdir()
         return StageResult(folder, path)
+
+
+def _ports(taken: ReleasedInput) -> Iterator[str]:
+    return (port for port, _ in taken.batches)
 
 
 def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:

@@ -105,6 +105,11 @@ class InputViews:
             for taken in work.inputs
         )
 
+    def reads_carried(self, work: Work) -> bool:
+        """Return whether ``work`` reads rows of other queries alone, some from earlier steps."""
+        ports = [port for taken in work.inputs for port, _ in taken.batches]
+        return bool(ports) and all(map(self.is_carried, ports))
+
     def released(self, work: Work, side: int, *, is_small: bool) -> str:
         """Return the rows that a side of ``work`` reads.
 
@@ -171,7 +176,11 @@ class InputViews:
             f"{quote(column.name)} {_stored_type(column.type, is_logged=is_logged)}"
             for column in schema.columns
         )
-        frame_of_files(self._session, types, paths).createOrReplaceTempView(view)
+        if paths:
+            frame = frame_of_files(self._session, types, paths)
+        else:
+            frame = self._session.createDataFrame([], types)
+        frame.createOrReplaceTempView(view)
 
     def _schema(self, node: HftaNode, side: int) -> Schema:
         source = node_inputs(node)[side]

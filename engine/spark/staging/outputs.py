@@ -104,6 +104,11 @@ class Outputs:
         name = f"{step:012d}-{self._index[query]}-{side}-{self._index[upstream]}"
         return self._commits.carry / name
 
+    def carry_file(self, query: str, side: int, upstream: str, step: int) -> Path:
+        """Return the file for the same rows if one file holds them."""
+        folder = self.carry_folder(query, side, upstream, step)
+        return folder.with_name(f"{folder.name}.parquet")
+
     def read_again(
         self,
         work: Work,

@@ -69,6 +69,7 @@ def is_column(expression: Expression) -> bool:
         isinstance(expression, Column)
         or is_of_text(expression)
         or _is_first_address(expression)
+        or _is_chosen_address(expression)
         or is_computable(expression)
     )
 
@@ -79,6 +80,16 @@ def _is_first_address(expression: Expression) -> bool:
         isinstance(expression, Call)
         and expression.function == "coalesce"
         and all(isinstance(a, Column) and a.type is GsqlType.IP for a in expression.arguments)
+    )
+
+
+def _is_chosen_address(expression: Expression) -> bool:
+    """Return whether ``expression`` is one of several columns of addresses, by conditions."""
+    if not isinstance(expression, Call) or expression.function != "case":
+        return False
+    *pairs, last = expression.arguments
+    return all(map(is_computable, pairs[::2])) and all(
+        isinstance(each, Column) and each.type is GsqlType.IP for each in (*pairs[1::2], last)
     )
 
 
@@ -172,7 +183,18 @@ class TaskRows:
         if _is_first_address(expression):
             assert isinstance(expression, Call)
             return pc.coalesce(*(self.flat(column) for column in expression.arguments))
+        if _is_chosen_address(expression):
+            assert isinstance(expression, Call)
+            return self._chosen_address(expression)
         return to_arrow(self.vector(expression), expression.type)
+
+    def _chosen_address(self, case: Call) -> pa.Array:
+        *pairs, last = case.arguments
+        chosen = self.flat(last)
+        for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
+            holds = pa.array(self.vector(condition).is_true())
+            chosen = pc.if_else(holds, self.flat(value), chosen)
+        return chosen
 
     def _with_leaves(self, expression: Expression, leaves: dict[str, Vector]) -> Expression:
         """Return the expression with a column of ``leaves`` for each part not computed by numpy."""

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from gscope.engine.running.fold import Epochs, fold
-from gscope.engine.running.reduce import is_reducible, needed_columns, part_of, reduce_epochs
+from gscope.engine.running.reduce import part_of, reduce_epochs
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.spark.sql import running
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.staging.frame_files import write_frame
+from gscope.engine.spark.tasks.fold_input import fold_input
 from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, run_attempts
 from gscope.engine.storage.counts import Counts
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.tasks.fold_input import FoldInput
     from gscope.engine.spark.tasks.state_runner import FoldResult, Places, SavedState
     from gscope.engine.watermarks.trim import GroupTrim
     from gscope.queries.catalog.user_functions.files import UserFile
@@ -79,40 +81,51 @@ class FoldRunner(StateRunner):
         """
         node = task.node
         if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
-            counts = Counts()
-            return [task.run(0, "driver", self._reduced(work, node, counts), None, counts)]
-        if (files := self._segments(work, node)) is not None:
+            rows, counts = self._reduced(work, node)
+            return [task.run(0, "driver", rows, None, counts)]
+        found = self._segments(work, node)
+        if found is not None and not found[0].reads_texts:
+            tuples, files = found
             return run_attempts(
                 self._session,
                 range(running.TASKS),
-                lambda part, attempt: task.run_segments(part, attempt, files),
+                lambda part, attempt: task.run_segments(part, attempt, tuples, files),
             )
         frame = self._sql(self._lowered(work, node, is_small=False))
-        rows = write_frame(frame, scratch, (), partition_by="kb")
+        written = write_frame(frame, scratch, (), partition_by="kb")
         parts = [
-            (part, [str(scratch / r.name) for r in rows if r.name.startswith(f"kb={part}/")])
+            (part, [str(scratch / r.name) for r in written if r.name.startswith(f"kb={part}/")])
             for part in range(running.TASKS)
         ]
         return run_attempts(
             self._session, parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
         )
 
-    def _reduced(self, work: Work, node: RunningNode, counts: Counts) -> pa.Table:
+    def _reduced(self, work: Work, node: RunningNode) -> tuple[pa.Table, Counts]:
+        """Return a row for each epoch and group of a small step, and what was counted."""
         (taken,) = work.inputs
         if not taken.reads_rows:
-            return no_rows(node)
-        files = self._segments(work, node)
-        if files is not None:
-            return reduce_epochs(node, _read(node, files), running.TASKS, counts)
-        return self._sql(self._lowered(work, node, is_small=True)).toArrow()
+            return no_rows(node), Counts()
+        found = self._segments(work, node)
+        if found is None:
+            return self._sql(self._lowered(work, node, is_small=True)).toArrow(), Counts()
+        tuples, files = found
+        table, counts = tuples.read(files)
+        return reduce_epochs(tuples.node, table, running.TASKS, counts), counts
 
-    def _segments(self, work: Work, node: RunningNode) -> list[str] | None:
-        """Return the segments of the log that are read without Spark; None if Spark must read."""
+    def _segments(self, work: Work, node: RunningNode) -> tuple[FoldInput, list[str]] | None:
+        """Return the segments of the log that are read without Spark, and what is read of them.
+
+        Return None if Spark must read.
+        """
         (taken,) = work.inputs
         is_plain = taken.rows <= MAX_TASK_ROWS and self._inputs.reads_whole_segments(work)
-        if not (is_plain and taken.batches and is_reducible(node)):
+        if not (is_plain and taken.batches):
             return None
-        return self._inputs.paths(batch for _, batch in taken.batches)
+        tuples = fold_input(node)
+        if tuples is None:
+            return None
+        return tuples, self._inputs.paths(batch for _, batch in taken.batches)
 
     def _lowered(self, work: Work, node: RunningNode, *, is_small: bool) -> str:
         return running.lower(node, Sources((self._inputs.released(work, 0, is_small=is_small),)))
@@ -162,11 +175,14 @@ class _Task:
             groups.write(after)
         return TaskFiles(answers.close(), groups.close(), counts, left_out)
 
-    def run_segments(self, part: int, attempt: str, files: Sequence[str]) -> TaskFiles:
+    def run_segments(
+        self, part: int, attempt: str, tuples: FoldInput, files: Sequence[str]
+    ) -> TaskFiles:
         """Merge and fold a ``part`` of the groups in segments of the log."""
-        tuples = part_of(self.node, _read(self.node, files), running.TASKS, part)
+        table, _ = tuples.read(files)
+        chosen = part_of(tuples.node, table, running.TASKS, part)
         counts = Counts()
-        rows = reduce_epochs(self.node, tuples, running.TASKS, counts)
+        rows = reduce_epochs(tuples.node, chosen, running.TASKS, counts)
         return self.run(part, attempt, rows, part, counts)
 
     def run_rows(self, part: int, attempt: str, files: Sequence[str]) -> TaskFiles:
@@ -180,8 +196,3 @@ class _Task:
         )
         task = pa.array([part] * rows.num_rows, pa.int32())
         return self.run(part, attempt, rows.append_column("kb", task), part, Counts())
-
-
-def _read(node: RunningNode, files: Sequence[str]) -> pa.Table:
-    columns = needed_columns(node)
-    return pa.concat_tables([read_parquet(file, columns) for file in files])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.sql.interval_join import home_of
@@ -31,6 +32,18 @@ def released_condition(work: Work, taken: ReleasedInput) -> Expression | None:
     if epoch is None or work.low != work.read_below or taken.late_below:
         return UNKNOWN
     return between(epoch, work.low + taken.epoch_range.first, work.high + taken.epoch_range.last)
+
+
+def released_rows_condition(work: Work, taken: ReleasedInput) -> Expression | None:
+    """Return the same where a side reads rows of other queries, of this step and of earlier ones.
+
+    Rows of this step beyond the bound wait for a later one.
+    """
+    if taken.late or taken.overdue:
+        return UNKNOWN
+    return released_condition(
+        work, replace(taken, straddles=taken.straddles or bool(taken.carries))
+    )
 
 
 def homes(work: Work) -> tuple[Expression | None, Expression | None]:

@@ -8,6 +8,7 @@ one. Tasks write files, and return what they wrote and counted.
 from __future__ import annotations
 
 import shutil
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,6 +149,7 @@ class StateRunner:
         self._carry = carry_folder
         self._user_files = user_files
         self.counts = Counts()
+        self._counting = threading.Lock()
 
     def _run(
         self,
@@ -176,8 +178,9 @@ class StateRunner:
         places.after.mkdir()
         written = tasks(places)
         shutil.rmtree(places.scratch, ignore_errors=True)
-        for each in written:
-            self.counts += each.counts
+        with self._counting:
+            for each in written:
+                self.counts += each.counts
         answered = tuple(each.answers for each in written if each.answers is not None)
         states = [each.state for each in written if each.state is not None]
         accept(places.answers, answered)

@@ -23,7 +23,7 @@ from gscope.engine.storage.transfer.run_files import files_of
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -135,9 +135,18 @@ def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
     if not kinds:
         # Joined tables without columns would have no rows.
         return pa.table({"": pa.nulls(sum(map(parquet_rows, files)))})
-    tables = [read_parquet(file, list(kinds)) for file in files]
+    tables = [_as_stored(read_parquet(file, list(kinds)), kinds) for file in files]
     # The log stores integers in few bits, a step in 64.
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _as_stored(table: pa.Table, kinds: Mapping[str, GsqlType]) -> pa.Table:
+    """Return rows with addresses of 16 bytes, which folds and Spark write without a length."""
+    for name, kind in kinds.items():
+        if kind is GsqlType.IP and pa.types.is_binary(table.schema.field(name).type):
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, table[name].cast(STORED[kind]))
+    return table
 
 
 def no_rows(columns: Iterable[Column]) -> pa.Table:
