@@ -9,7 +9,6 @@ from unittest import mock
 
 import pytest
 
-from gscope.engine.operators.base import Work
 from gscope.engine.spark.step_folds import Staged, StepFolds
 from gscope.engine.spark.task_planner import StageResult, StageRun
 from gscope.engine.spark.tasks.state_runner import FoldResult
@@ -18,6 +17,8 @@ from gscope.queries.plan.program import RunningNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gscope.engine.operators.base import Work
 
 TEXT = """
 DEFINE { query_name 'y'; }
