@@ -32,7 +32,7 @@ from gscope.queries.shares import parse_share
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FORMATS = ("table", "vertical", "ndjson", "csv", "parquet", "arrow")
+FORMATS = ("table", "vertical", "view", "ndjson", "csv", "parquet", "arrow")
 _OTHER_FORMATS = {"json": "ndjson", "jsonl": "ndjson", "jsonlines": "ndjson", "line": "vertical"}
 _OTHER_FORMATS |= {"expanded": "vertical", "box": "table", "text": "table", "feather": "arrow"}
 """Formats by the names that other programs give them."""
@@ -174,7 +174,8 @@ SETTINGS: tuple[Setting, ...] = (
         FORMAT,
         None,
         "output format; vertical is a table with one line for each value, as \\G in mysql and \\x in"
-        " psql, and a table becomes vertical if its rows do not fit. Default: table on a terminal,"
+        " psql, and a table becomes vertical if its rows do not fit; view shows the rows of the latest"
+        " epoch on the whole terminal, sorted and filtered by keys. Default: table on a terminal,"
         " ndjson in a pipe, csv in files",
         short="-o",
         flag="--output",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
     from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.config.saving import SaveRequest
-    from gscope.cli.delivery.delivery import Watch
+    from gscope.cli.delivery.delivery import Sink, Watch
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.pager import PagedOutput
     from gscope.cli.render.progress import RunObserver
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gscope.cli.session.lifecycle import Listener
     from gscope.cli.session.request import QueryRequest
     from gscope.cli.supervision.supervisor import Supervisor
+    from gscope.cli.view.live_view import LiveView
     from gscope.engine.settings import JobSettings
     from gscope.queries.plan.logical import Watchlist
     from gscope.queries.plan.program import Program
@@ -148,9 +149,11 @@ class Session:
         from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
         from gscope.cli.session.run_name import default_name
         from gscope.cli.session.sampling import ensure_same_sample
+        from gscope.cli.session.viewing import ensure_viewable, live_view
         from gscope.cli.sinks.open_sink import ensure_shows_times
 
         ensure_shows_times(self.config, self.folder)
+        ensure_viewable(self.config, self.folder)
         is_named = self.name is not None
         name = self.name or default_name(self.request)
         with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:
@@ -162,7 +165,9 @@ class Session:
             if sentence := namesake(run_dir, name):
                 observer.on_notice(sentence)
             with run_lifecycle(run_dir, self.log_file, listeners) as log:
-                outcome, rows = self._run(run_dir, log, program, observer, began)
+                with live_view(self, run_dir.path, run_dir.name, observer) as view:
+                    shown = observer if view is None else view.observer
+                    outcome, rows = self._run(run_dir, log, program, shown, began, view)
                 said = list(_said(outcome, rows, report))
                 run_dir.write_summary("".join(f"{line}\n" for line in said))
                 log.note("run", "\n".join(said))
@@ -177,6 +182,7 @@ class Session:
         program: Program | None,
         observer: RunObserver,
         began: float,
+        view: LiveView | None,
     ) -> tuple[Outcome, Mapping[str, int]]:
         """Run all processes until everything is answered; return the outcome and rows by query."""
         from gscope.cli.config.cluster import job_secrets
@@ -222,7 +228,7 @@ class Session:
 
                     saved = request_of_queries(program.saved_packets, dict(program.results))
                 if saved is None:
-                    rows = self._deliver(run_dir, supervisor, program, output)
+                    rows = self._deliver(run_dir, supervisor, program, output, view)
                 else:
                     from gscope.cli.session.saving_run import SavingRun
 
@@ -231,7 +237,7 @@ class Session:
                         run_dir,
                         supervisor,
                         lambda saved, watch: self._deliver(
-                            run_dir, supervisor, program, output, saved, watch
+                            run_dir, supervisor, program, output, view, saved, watch
                         ),
                         lambda file, quiet: Supervisor(
                             file,
@@ -244,6 +250,8 @@ class Session:
                     )
             finally:
                 supervisor.stop()
+            if view is not None:
+                view.stay(lambda: bool(supervisor.outcome.signal))
         return supervisor.outcome, rows
 
     def job_settings(self) -> JobSettings:
@@ -366,6 +374,7 @@ class Session:
         supervisor: Supervisor,
         program: Program,
         output: PagedOutput | None,
+        view: LiveView | None,
         saved: SavedPackets | None = None,
         watch: Watch | None = None,
     ) -> Mapping[str, int]:
@@ -410,7 +419,10 @@ class Session:
         from gscope.cli.sinks.open_sink import sink_for
 
         delivered = DeliveryCheckpoint(run_dir.path) if self.is_live else None
-        sink = sink_for(program, self.config, self.folder, delivered, output)
+        if view is not None:
+            sink: Sink = view.sink(program, self.config.time_style, supervisor.outcome)
+        else:
+            sink = sink_for(program, self.config, self.folder, delivered, output)
         answers = Delivery(
             program,
             supervisor.outputs,

@@ -22,6 +22,9 @@ TIME_OPTION = "--time"
 TABLES = ("table", "vertical")
 """The formats for people, which standard output alone takes."""
 
+VIEW = "view"
+"""The live view on a terminal (``cli/view/``)."""
+
 
 def is_ndjson(kind: str | None) -> bool:
     """Return whether standard output gets NDJSON when the command line requests ``kind``."""
@@ -39,7 +42,7 @@ def ensure_shows_times(config: Config, folder: Path | None) -> None:
     if config.origins["output.time"] != TIME_OPTION:
         return
     kind = config.output_format or ("csv" if folder is not None else _default_kind())
-    if kind in TABLES:
+    if kind in (*TABLES, VIEW):
         return
     message = (
         f"invalid {TIME_OPTION} {config.time_style}: only tables take it; in {kind} a TIMESTAMP is in"

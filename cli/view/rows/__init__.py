@@ -1,0 +1,1 @@
+"""Rows of the live view: epochs, order, filter, sparklines."""

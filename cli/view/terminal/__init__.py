@@ -1,0 +1,1 @@
+"""The terminal of the live view: keys, colours, and the lines that have changed."""
