@@ -172,6 +172,7 @@ def replay(
     from gscope.cli.config.shedding import config_of_replay
     from gscope.cli.render.pager import pager_command
     from gscope.cli.render.progress import run_observer
+    from gscope.cli.session.board import with_board
     from gscope.cli.session.request import expected_bytes
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Session
@@ -179,6 +180,7 @@ def replay(
     for captures in (inputs.read, inputs.captures):
         refuse_misplaced(captures, "a capture", filter_option="-f", takes_names=False)
     refuse_misplaced(request.queries, "a query file", filter_option=None, takes_names=True)
+    request = with_board(request, config)
     request.ensure_some()
     chosen = chosen_interfaces(
         inputs.all_captures, inputs.interfaces, inputs.skews, config.interfaces

@@ -294,6 +294,7 @@ def run(
 
     \b
       gscope run top_talkers -i eth0
+      gscope run -i eth0 -o view
       gscope run flows.gsql -i in=eth0 -i out=eth1 -o csv
       gscope run -i eth0 -f 'udp port 53' -e 'SELECT time, srcIP, destIP FROM UDP'
       gscope run flows.gsql -i eth0 --no-job --listen 10.0.0.1:9470 --tls-certificate tls.crt \\
@@ -424,10 +425,11 @@ def _session(
     service: ServiceRequest,
     config: Config,
 ) -> Session:
+    from gscope.cli.session.board import with_board
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Session
 
-    request = inputs.request
+    request = with_board(inputs.request, config)
     refuse_misplaced(
         request.queries,
         "a query file",

@@ -175,8 +175,8 @@ SETTINGS: tuple[Setting, ...] = (
         None,
         "output format; vertical is a table with one line for each value, as \\G in mysql and \\x in"
         " psql, and a table becomes vertical if its rows do not fit; view shows the rows of the latest"
-        " epoch on the whole terminal, sorted and filtered by keys. Default: table on a terminal,"
-        " ndjson in a pipe, csv in files",
+        " epoch on the whole terminal, sorted and filtered by keys, and without a query a board of the"
+        " traffic. Default: table on a terminal, ndjson in a pipe, csv in files",
         short="-o",
         flag="--output",
     ),

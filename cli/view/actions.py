@@ -108,6 +108,7 @@ class Actions:
             "[": lambda: choices.step_epoch(-1),
             "]": lambda: choices.step_epoch(1),
             "/": choices.ask_filter,
+            "w": choices.record,
             "enter": lambda: self._open(frame),
         }
         if (action := actions.get(key.name)) is not None:
@@ -132,7 +133,7 @@ class Actions:
         elif key.name == "erase-line":
             choices.type("")
         elif key.name == "enter":
-            choices.prompt = None
+            choices.accept_prompt()
         elif key.name == "escape":
             choices.cancel_prompt()
 

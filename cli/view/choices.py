@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gscope.cli.view.model import ViewModel
+    from gscope.cli.view.recording import Recorder
     from gscope.cli.view.rows.columns import Answer
     from gscope.cli.view.rows.history import History
+
+
+_FILTER = "filter"
 
 
 class Page(Enum):
@@ -73,8 +77,10 @@ class Choices:
 
     Args:
         model: what there is to see.
+        recorder: records it.
 
     Attributes:
+        recorder: see above.
         page: what fills the screen.
         prompt: the line that is typed; None for none.
         message: what the last key did, if that must be said.
@@ -83,7 +89,8 @@ class Choices:
         read_notices: how many notices the user has seen.
     """
 
-    def __init__(self, model: ViewModel) -> None:
+    def __init__(self, model: ViewModel, recorder: Recorder) -> None:
+        self.recorder = recorder
         self.page = Page.ROWS
         self.prompt: Prompt | None = None
         self.message = ""
@@ -179,7 +186,7 @@ class Choices:
 
     def ask_filter(self) -> None:
         """Let the user type a filter."""
-        self.prompt = Prompt("filter", self.current.filter.text)
+        self.prompt = Prompt(_FILTER, self.current.filter.text)
         self._filter_before = self.current.filter
 
     def type(self, text: str) -> None:
@@ -187,7 +194,7 @@ class Choices:
         assert self.prompt is not None
         self.prompt.text = text
         self.prompt.error = ""
-        if self.prompt.title != "filter":
+        if self.prompt.title != _FILTER:
             return
         try:
             self.current.filter = parse_filter(text, self.history.answer)
@@ -196,10 +203,27 @@ class Choices:
             self.prompt.error = str(error)
         self.current.row = self.current.top = 0
 
+    def record(self) -> None:
+        """Let the user name a file to record in, or end the recording."""
+        if self.recorder.current is not None:
+            self.recorder.stop()
+        else:
+            self.prompt = Prompt("record in", f"gscope-{self.history.answer.query}.csv")
+
+    def accept_prompt(self) -> None:
+        """Use what was typed; stay if a recording cannot begin."""
+        prompt, self.prompt = self.prompt, None
+        if prompt is None or prompt.title == _FILTER or not prompt.text:
+            return
+        shown = self.shown()
+        epoch = None if shown is None else shown.epoch
+        prompt.error = self.recorder.start(prompt.text, self.history, self.current, epoch)
+        self.prompt = prompt if prompt.error else None
+
     def cancel_prompt(self) -> None:
         """Leave the prompt, with the filter as it was before."""
-        if self.prompt is not None and self._filter_before is not None:
-            self.current.filter = self._filter_before
+        if self.prompt is not None and self.prompt.title == _FILTER:
+            self.current.filter = self._filter_before or Filter()
         self.prompt = None
 
     def read_all_notices(self) -> None:

@@ -34,6 +34,8 @@ _TOTALS = 30
 """The most epochs in the sparkline of a whole epoch."""
 
 _LEAST_WIDTH, _LEAST_LINES = 40, 10
+"""The smallest screen that the view is drawn on, in cells and lines."""
+
 _MORE_LINKS = len(" … 1000 more")
 _NOTES_HINT = " (n: all)"
 
@@ -99,6 +101,9 @@ class FrameDrawer:
                 self._rows(frame, size)
         del frame.lines[size.lines - 1 :]
         frame.lines += [[]] * (size.lines - 1 - len(frame.lines))
+        prompt = self._choices.prompt
+        if prompt is not None and prompt.error:
+            frame.lines[-1] = [Span(f" {printable(prompt.error)}", Style.BAD)]
         frame.lines.append(self._footer())
         return frame
 
@@ -211,6 +216,9 @@ class FrameDrawer:
         if choice.filter.terms:
             count = f"{rows:,} of {shown.table.num_rows:,} rows: {printable(choice.filter.text)}"
         line.append(Span(f"  {count}"))
+        recording = self._choices.recorder.current
+        if recording is not None and recording.query == answer.query:
+            line.append(Span(f" RECORDING {recording.rows:,} rows", Style.WARNING))
         if epoch.rows > shown.table.num_rows:
             line.append(Span(f" ({epoch.rows - shown.table.num_rows:,} not kept)", Style.WARNING))
         if self._model.incomplete(answer.query, epoch.value):
@@ -271,8 +279,7 @@ class FrameDrawer:
         choices = self._choices
         if (prompt := choices.prompt) is not None:
             line = [Span(f" {prompt.title}: ", Style.STRONG), Span(printable(prompt.text))]
-            line.append(Span(" ", Style.TITLE))
-            return [*line, Span(f"  {printable(prompt.error)}", Style.BAD), Span("")]
+            return [*line, Span(" ", Style.TITLE), Span("")]
         if choices.message:
             return [Span(f" {printable(choices.message)}", Style.WARNING)]
         if choices.page is not Page.ROWS:

@@ -50,7 +50,7 @@ class LiveView:
     def __init__(self, observer: RunObserver, title: str, run_dir: Path, *, is_live: bool) -> None:
         self._run_dir = run_dir
         self._model = ViewModel(title, is_live=is_live)
-        self._viewer = Viewer(self._model, _open_terminal, _interrupt, self._look)
+        self._viewer = Viewer(self._model, _open_terminal, _interrupt, self._look, self._notify)
         self.observer = ViewObserver(observer, self._model, self._viewer)
         self._outcome: Outcome | None = None
         self._sink: ViewSink | None = None
@@ -87,6 +87,9 @@ class LiveView:
         self._model.on_end()
         while self._viewer.is_shown and not has_signal():
             self._viewer.wait(_WAIT_S)
+
+    def _notify(self, text: str) -> None:
+        self.observer.on_notice(text)
 
     def _look(self) -> None:
         if self._model.state.has_ended or self._outcome is None:

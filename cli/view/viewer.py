@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gscope.cli.view.actions import Actions, Request
 from gscope.cli.view.choices import Choices
 from gscope.cli.view.frame import Frame, FrameDrawer
+from gscope.cli.view.recording import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,7 @@ class Viewer:
         open_screen: returns the screen, and what restores the terminal.
         on_quit: called when the user asks to end a run that has not ended.
         look: called every second, to bring the account of the run up to date.
+        notify: notifies the user of what has been recorded.
     """
 
     def __init__(
@@ -42,11 +44,13 @@ class Viewer:
         open_screen: Callable[[], tuple[Screen, Callable[[], None]]],
         on_quit: Callable[[], None],
         look: Callable[[], None],
+        notify: Callable[[str], None],
     ) -> None:
         self._model = model
         self._open_screen = open_screen
         self._on_quit = on_quit
         self._look = look
+        self._recorder = Recorder(model, notify)
         self._is_leaving = threading.Event()
         self._is_overwritten = threading.Event()
         self._error: BaseException | None = None
@@ -93,10 +97,11 @@ class Viewer:
             if not self._model.state.has_ended:
                 self._on_quit()
         finally:
+            self._recorder.stop()
             restore()
 
     def _follow(self, screen: Screen) -> None:
-        choices = Choices(self._model)
+        choices = Choices(self._model, self._recorder)
         drawer = FrameDrawer(self._model, choices, has_unicode=screen.has_unicode)
         actions = Actions(choices)
         frame = Frame()
@@ -112,6 +117,8 @@ class Viewer:
                 drawn_size = None
             version, size = self._model.version, screen.size
             is_due = version != drawn_version and now_s - drawn_s >= _REDRAW_S
+            if version != drawn_version:
+                self._recorder.advance()
             if is_due or size != drawn_size or now_s - drawn_s >= _LOOK_S:
                 frame = drawer.draw(size)
                 screen.draw(frame.lines)

@@ -28,8 +28,8 @@ _ERASE = "\x1b[K"
 _ESCAPE_S = 0.05
 """Seconds after which an escape character is the key, and not the beginning of a sequence."""
 
-NARROWEST, LOWEST = 40, 10
-"""The smallest screen that the view is drawn on, in cells and lines."""
+CONTROLLING = "/dev/tty"
+"""The terminal that controls a process."""
 
 
 class Screen(Protocol):
@@ -76,7 +76,7 @@ def ensure_terminal() -> None:
         )
         raise UsageError(message)
     try:
-        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+        os.close(os.open(CONTROLLING, os.O_RDWR | os.O_NOCTTY))
     except OSError as error:
         message = "the view reads keys from the terminal that controls the process, and it has none"
         raise UsageError(message) from error
@@ -87,10 +87,13 @@ class TerminalScreen:
 
     Keys are read from it even if standard input is a pipe with packets. Ctrl-C and Ctrl-\ are keys
     meanwhile, and Ctrl-Z and Ctrl-S do nothing.
+
+    Args:
+        path: of the terminal.
     """
 
-    def __init__(self) -> None:
-        self._descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+    def __init__(self, path: str = CONTROLLING) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY)
         self._reader = KeyReader()
         self._has_colours = not os.environ.get("NO_COLOR")
         self._shown: list[str] = []
@@ -163,7 +166,7 @@ class TerminalScreen:
         try:
             self._write(_LEAVE)
             termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._before)
-        except (OSError, termios.error):
+        except (OSError, EOFError, termios.error):
             pass  # the terminal is gone
         os.close(self._descriptor)
 

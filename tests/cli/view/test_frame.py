@@ -15,6 +15,7 @@ from gscope.cli.view.actions import Actions, Request
 from gscope.cli.view.choices import Choices
 from gscope.cli.view.frame import Frame, FrameDrawer
 from gscope.cli.view.model import Account, LinkState, ViewModel
+from gscope.cli.view.recording import Recorder
 from gscope.cli.view.rows.ordering import Sorting
 from gscope.cli.view.terminal.keys import KeyReader
 from gscope.cli.view.terminal.styles import cropped, plain
@@ -22,6 +23,7 @@ from gscope.queries.streams.loss_reasons import KERNEL, IncompleteEpochs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 SIZES = [(80, 24), (160, 50)]
 
@@ -31,7 +33,7 @@ class Shown:
 
     def __init__(self, model: ViewModel, columns: int = 80, lines: int = 24) -> None:
         self.size = os.terminal_size((columns, lines))
-        self.choices = Choices(model)
+        self.choices = Choices(model, Recorder(model, model.note))
         self._drawer = FrameDrawer(model, self.choices, has_unicode=True)
         self._actions = Actions(self.choices)
         self._reader = KeyReader()
@@ -62,6 +64,10 @@ class Shown:
         assert self.frame.first_row is not None
         rows = self.lines[self.frame.first_row : self.size.lines - 1]
         return [row.split()[0] for row in rows if row.strip()]
+
+
+def drawer(model: ViewModel) -> FrameDrawer:
+    return FrameDrawer(model, Choices(model, Recorder(model, model.note)), has_unicode=False)
 
 
 def hosts(numbers: Iterable[int]) -> list[tuple[str | None, int | None, int]]:
@@ -156,7 +162,7 @@ def test_a_filter_takes_effect_as_it_is_typed(model: ViewModel) -> None:
     assert "8 of 63 rows: srcIP=10.0.0.40/29" in shown.text
     assert shown.lines[-1].startswith(" filter: srcIP=10.0.0.40/29")
     shown.press(" bytes>")
-    assert "a value is missing after >" in shown.lines[-1]
+    assert "a value is missing after >" in shown.lines[-2]
     assert "8 of 63 rows" in shown.text
     shown.press("420\r")
     assert sorted(shown.first_column) == [f"10.0.0.{n}" for n in range(43, 48)]
@@ -261,6 +267,22 @@ def test_a_notice_is_shown_until_it_is_read(model: ViewModel) -> None:
     assert "? help" in shown.lines[-1]
 
 
+def test_recording_by_keys(model: ViewModel, tmp_path: Path) -> None:
+    shown = Shown(model)
+    shown.press("w")
+    assert shown.lines[-1].startswith(" record in: gscope-talkers.csv")
+    (tmp_path / "taken").touch()
+    shown.press(f"\x15{tmp_path}/taken\r")
+    assert "file exists" in shown.lines[-2]
+    shown.press(f"\x15{tmp_path}/new\r")
+    assert "63 rows RECORDING 0 rows" in shown.text
+    shown.press("\t")
+    assert "RECORDING" not in shown.text
+    shown.press("\tw")
+    assert "recorded 63 rows of talkers in " in shown.lines[-1]
+    assert len((tmp_path / "new").read_text().splitlines()) == 64
+
+
 def test_quitting_and_redrawing(model: ViewModel) -> None:
     shown = Shown(model)
     assert [shown.press(key) for key in ("q", "\x03", "\x0c", "x")] == [
@@ -279,10 +301,8 @@ def test_values_from_packets_cannot_steer_the_terminal() -> None:
 
 def test_nothing_yet_and_a_screen_that_is_too_small() -> None:
     assert "no rows yet" in Shown(model_of(TALKERS)).text
-    shown = FrameDrawer(model_of(TALKERS), Choices(model_of(TALKERS)), has_unicode=False).draw(
-        os.terminal_size((39, 9))
-    )
-    assert plain(shown.lines[0]).startswith("the view needs 40 columns")
+    frame = drawer(model_of(TALKERS)).draw(os.terminal_size((39, 9)))
+    assert plain(frame.lines[0]).startswith("the view needs 40 columns")
 
 
 def test_wide_answers_follow_the_column_that_sorts() -> None:
@@ -303,8 +323,7 @@ def test_wide_answers_follow_the_column_that_sorts() -> None:
 
 
 def test_ascii_terminals_get_ascii(model: ViewModel) -> None:
-    drawer = FrameDrawer(model, Choices(model), has_unicode=False)
-    frame = drawer.draw(os.terminal_size((160, 50)))
+    frame = drawer(model).draw(os.terminal_size((160, 50)))
     assert all(plain(line).isascii() for line in frame.lines)
 
 

@@ -97,3 +97,14 @@ def test_rows_that_come_later_count() -> None:
     assert series.values(history, [latest], "bytes", keys) == [[5.0], [0.0]]
     history.add(talkers(0, [("10.0.0.2", 1, 7)]))
     assert series.values(history, [latest], "bytes", keys) == [[5.0], [7.0]]
+
+
+def test_a_row_has_0_in_a_silent_epoch() -> None:
+    (answer,) = answers(TALKERS).values()
+    history = History(answer)
+    for minute in (0, 1, 3):
+        history.add(talkers(minute, [("10.0.0.1", 1, 5)]))
+    latest = history.latest
+    assert latest is not None
+    epochs = last_epochs(history, latest, 4)
+    assert RowSeries().values(history, epochs, "bytes", [("10.0.0.1",)]) == [[5.0, 5.0, 0.0, 5.0]]
