@@ -63,6 +63,7 @@ _WITHOUT = (
     "spark.python",
     "spark.conf",
     "limits.job_disk",
+    "lookups",
 )
 """Settings of answers, and those that the run decides."""
 

@@ -55,6 +55,7 @@ def check(
     """
     from gscope.cli.session.compile_request import (
         gather_texts,
+        offer_lookups,
         offer_user_code,
         parse_parameters,
         read_text,
@@ -62,6 +63,7 @@ def check(
 
     refuse_misplaced(request.queries, "a query file", filter_option=None, takes_names=True)
     files = offer_user_code(config)
+    offer_lookups(config)
     values = parse_parameters(request.parameters)
     texts: list[QueryText] = []
     wrong: list[str] = []

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from gscope.cli.commands.options import Lines, WholeText, option, option_group, quantity
 from gscope.cli.completion import candidates
 from gscope.cli.config.cluster import INTERPRETER, MASTER
+from gscope.cli.config.lookups import LOOKUP
 from gscope.cli.config.quantities import parse_count, parse_size
 from gscope.cli.config.saving import save_request
 from gscope.cli.config.setting import FILE
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from gscope.cli.config.setting import Setting
 
-OF_RUNS = tuple(setting.key for setting in SETTINGS)
+OF_RUNS = tuple(setting.key for setting in SETTINGS if setting.key != "lookups")
 """Settings that mean something only to commands that run queries."""
 
 _HEADINGS = {
@@ -41,6 +42,7 @@ _HEADINGS = {
     "spark": "Memory, disk and cores",
     "partitions": "Memory, disk and cores",
     "limits": "Memory, disk and cores",
+    "lookups": "Queries",
     "user": "Privileges",
     "sandbox": "Privileges",
     "work_dir": "Runs and monitoring",
@@ -422,7 +424,7 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
 
 def with_work_dir(function: F) -> F:
     """Add ``--work-dir`` and ``--config``: where to look for runs; the command gets ``config``."""
-    others = tuple(key for key in OF_RUNS if key != "work_dir")
+    others = ("lookups", *(key for key in OF_RUNS if key != "work_dir"))
     return with_config(without=others, has_udf=False)(function)
 
 
@@ -484,6 +486,8 @@ def _completer(setting: Setting) -> candidates.Completer | None:
         return candidates.folders
     if setting.kind in (FILE, INTERPRETER):
         return candidates.files
+    if setting.kind is LOOKUP:
+        return candidates.lookups
     if setting.kind is USER:
         return candidates.users
     if setting.kind is MASTER:

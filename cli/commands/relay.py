@@ -47,6 +47,7 @@ _WITHOUT = (
     "spark.python",
     "spark.file_port",
     "spark.conf",
+    "lookups",
     "limits.table_slots",
     "limits.output_rows",
     "limits.block",

@@ -81,6 +81,17 @@ def captures(_context: click.Context, incomplete: str) -> Items:
 
 
 @_quiet
+def lookups(_context: click.Context, incomplete: str) -> Items:
+    """Complete ``NAME=FILE`` with the name of a lookup, then a file."""
+    from gscope.queries.lookup_files import LOOKUP_NAMES
+
+    name, equals, _ = incomplete.partition("=")
+    if equals:
+        return _paths(name + equals)
+    return _starting([f"{each}=" for each in LOOKUP_NAMES], incomplete, "open")
+
+
+@_quiet
 def query_sources(_context: click.Context, incomplete: str) -> Items:
     """Complete a library query or a file."""
     return [*_library(incomplete), *_paths()]

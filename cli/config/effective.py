@@ -88,6 +88,7 @@ class Config:
     user: str | None
     is_sandboxed: bool
     work_dir: Path
+    lookups: Mapping[str, str] = field(default_factory=dict)
     interfaces: Mapping[str, ConfiguredInterface] = field(default_factory=dict)
     sets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     udf: tuple[str, ...] = ()

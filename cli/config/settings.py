@@ -14,6 +14,7 @@ from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.capture.shedding.settings import DEFAULT_MIN_RATE, SheddingMode
 from gscope.cli.config.cluster import CLUSTER_SETTINGS
+from gscope.cli.config.lookups import LOOKUP
 from gscope.cli.config.quantities import (
     parse_count,
     parse_duration,
@@ -377,6 +378,15 @@ SETTINGS: tuple[Setting, ...] = (
         _ENGINE.disk_bytes,
         "disk space for answers that are not delivered yet and for rows that operators hold back",
         flag="--job-disk",
+    ),
+    Setting(
+        "lookups",
+        "lookups",
+        LOOKUP,
+        {},
+        "file in which functions look values up: networks=FILE for network(), services=FILE for"
+        " service(). May be repeated. Default: the file of the system, such as /etc/services",
+        flag="--lookup",
     ),
     Setting(
         "user",

@@ -90,6 +90,7 @@ def explain_compiled(compiled: Compiled) -> dict[str, Any]:
             _node(node) | partitions.get(node.query, {}) | _warning(program, node)
             for node in program.nodes
         ],
+        **({"lookups": dict(program.lookups)} if program.lookups else {}),
         "sampling": show_sampling(compiled.sampling, *compiled.moving),
         "results": {
             query: _input(source) + _delivered(program.order(query))
@@ -178,6 +179,10 @@ def as_text(explanation: dict[str, Any]) -> Iterator[str]:
         yield f"Partitioning (over {partitioning['hosts']} hosts)"
         yield from _indented(list(partitioning_lines(partitioning)))
     yield ""
+    if lookups := explanation.get("lookups"):
+        yield "Lookups (read again when a file changes)"
+        yield from _indented([f"{name}  {path}" for name, path in lookups.items()])
+        yield ""
     yield "Results"
     yield from _indented([f"{query} from {of}" for query, of in explanation["results"].items()])
 

@@ -15,6 +15,7 @@ from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.did_you_mean import suggestion
 from gscope.queries.library.files import closest_query, library_files
 from gscope.queries.os_errors import os_reason
+from gscope.queries.plan.lookups import with_lookups
 from gscope.queries.plan.windows.window_plan import WindowPlan
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def compile_request(
         GsqlError: a query is invalid.
     """
     files = offer_user_code(config)
+    lookups = offer_lookups(config)
     texts, delivered = gather_texts(request)
     shedding = chosen_shedding(config)
     context = CompileContext(
@@ -74,7 +76,8 @@ def compile_request(
         hosts=tuple(hosts),
     )
     compiled = compile_queries(texts, context)
-    return replace(compiled, program=replace(compiled.program, user_files=files))
+    program = replace(compiled.program, user_files=files)
+    return replace(compiled, program=with_lookups(program, lookups))
 
 
 def show_warnings(compiled: Compiled) -> None:
@@ -95,6 +98,16 @@ def offer_user_code(config: Config) -> tuple[UserFile, ...]:
     from gscope.queries.catalog.user_functions.files import read_user_file
 
     files = tuple(read_user_file(path) for path in dict.fromkeys(config.udf))
+    offer(files)
+    return files
+
+
+def offer_lookups(config: Config) -> dict[str, str]:
+    """Let queries of this process look values up; return the file of each lookup that has one."""
+    from gscope.queries.analysis.typing.lookups import offer
+    from gscope.queries.lookup_files import files_of
+
+    files = files_of(config.lookups)
     offer(files)
     return files
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from gscope.capture.log.description import lfta_difference
 from gscope.cli.session.compile_request import offer_user_code
 from gscope.errors import StreamError
+from gscope.queries.analysis.typing.lookups import offer_all
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.plan.partitioning.host_answers import host_program, of_host
 from gscope.queries.plan.windows.window_plan import WindowPlan
@@ -26,6 +27,7 @@ def compile_requested(request: CaptureRequest, config: Config) -> Program:
         GscopeError: a query is invalid, or calls user code that this host lacks.
     """
     files = offer_user_code(config)
+    offer_all()
     try:
         plan = WindowPlan(request.window_plan)
     except ValueError as error:

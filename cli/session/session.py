@@ -346,11 +346,11 @@ class Session:
         run_dir.file.change(queries=tuple(query for query, _ in program.results))
         return program
 
-    def _closed_watchlists(self, program: Program) -> list[Path]:
-        """Return the folders of watchlists that the user of the job cannot reach.
+    def _closed_files(self, program: Program) -> list[Path]:
+        """Return the folders of watchlists and lookups that the user of the job cannot reach.
 
         Raises:
-            UsageError: that user may not read a watchlist.
+            UsageError: that user may not read one of these files.
         """
         from gscope.capture.process.confinement.identity import chosen_identity
         from gscope.capture.process.confinement.prepare import can_reach, may
@@ -358,15 +358,16 @@ class Session:
         identity = chosen_identity(self.config.user)
         if identity is None:
             return []
-        paths = [Path(watchlist.path).absolute() for watchlist in _watchlists(program)]
-        for path in paths:
+        kinds = {Path(each.path).absolute(): "watchlist" for each in _watchlists(program)}
+        kinds |= {Path(path): f"lookup {name}" for name, path in program.lookups}
+        for path, kind in kinds.items():
             if not may(path, identity, stat.S_IROTH):
                 message = (
-                    f"the user {identity.name}, which evaluates queries, cannot read the watchlist "
+                    f"the user {identity.name}, which evaluates queries, cannot read the {kind} "
                     f"{path}; run `chmod o+r` on it, or name another user with --user"
                 )
                 raise UsageError(message)
-        return list(dict.fromkeys(p.parent for p in paths if not can_reach(p, identity)))
+        return list(dict.fromkeys(p.parent for p in kinds if not can_reach(p, identity)))
 
     def _deliver(
         self,
@@ -385,14 +386,14 @@ class Session:
         from gscope.cli.session.sampling import shedding_of_run
 
         ensure_there(self.interfaces)
-        _ensure_watchlists(program)
+        _ensure_tables(program)
         relay = self.relay
         if self.hosts is not None and relay is not None:
             relay = self.hosts.store(run_dir.path).requests(
                 run_dir.path, relay, program, self.request, self.config
             )
         needs_job = bool(job_streams(program))
-        closed = self._closed_watchlists(program) if needs_job else []
+        closed = self._closed_files(program) if needs_job else []
         if closed:
             supervisor.let_job_read(closed)
         if not self.is_live and not needs_job:
@@ -447,8 +448,8 @@ class Session:
         return answers.rows
 
 
-def _ensure_watchlists(program: Program) -> None:
-    """Refuse watchlists that cannot be read; the job would retry them again and again.
+def _ensure_tables(program: Program) -> None:
+    """Refuse watchlists and lookups that cannot be read; the job would retry them again and again.
 
     Raises:
         EngineError: a file is missing or invalid.
@@ -458,6 +459,10 @@ def _ensure_watchlists(program: Program) -> None:
 
         for watchlist in watchlists:
             read_watchlist(watchlist)
+    for name, path in program.lookups:
+        from gscope.engine.lookups.files import read_lookup
+
+        read_lookup(name, path)
 
 
 def _watchlists(program: Program) -> tuple[Watchlist, ...]:

@@ -18,6 +18,7 @@ from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
 from gscope.engine.spark.lowering import expressions, lower
 from gscope.engine.spark.sql.finishers import register_finishers
 from gscope.engine.spark.sql.inputs import InputViews, Sources
+from gscope.engine.spark.sql.lookups import Lookups
 from gscope.engine.spark.sql.udf import register_functions
 from gscope.engine.spark.sql.user_folds import register_folds
 from gscope.engine.spark.sql.watchlists import Watchlists
@@ -111,6 +112,7 @@ class Evaluator:
             session, self._sql, self._inputs, commits.carry, program.user_files
         )
         self._watchlists = Watchlists(session, program)
+        self._lookups = Lookups(session, program)
         self._results = {
             query: source.query
             for query, source in program.results
@@ -134,6 +136,7 @@ class Evaluator:
         step, trimmed = self._trimming.applied(step)
         uses = self._uses(step)
         self._watchlists.refresh()
+        self._lookups.refresh()
         rows = self._rows(step, uses)
         rows.trimmed.update(trimmed)
         try:

@@ -15,6 +15,7 @@ from gscope.queries.catalog.scalar.floats import FLOATS
 from gscope.queries.catalog.scalar.hashes import HASHES
 from gscope.queries.catalog.scalar.integers import INTEGERS
 from gscope.queries.catalog.scalar.logic import LOGIC
+from gscope.queries.catalog.scalar.lookups import LOOKUPS
 from gscope.queries.catalog.scalar.orders import ORDERS
 from gscope.queries.catalog.scalar.strings import STRINGS
 from gscope.queries.catalog.scalar.tables import TABLES
@@ -36,4 +37,5 @@ FUNCTIONS: dict[str, FunctionEntry] = {
     **HASHES,
     **COMMUNITY,
     **APPLICATION,
+    **LOOKUPS,
 }

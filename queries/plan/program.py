@@ -424,6 +424,7 @@ class Program:
         sampling: the components that are sampled: every LFTA belongs to one at most.
         partitioning: how rows are divided into partitions; None if they are not, and then that of
             no LFTA is given.
+        lookups: the files in which functions look values up, each with the name of its lookup.
         served: what another host reads of this one: LFTAs of the program, and streams of answers to
             its results. None if the other host reads all LFTAs, or there is none.
     """
@@ -439,6 +440,7 @@ class Program:
     sampling: tuple[SamplingComponent, ...] = ()
     partitioning: Partitioning | None = None
     served: tuple[Lfta, ...] | None = None
+    lookups: tuple[tuple[str, str], ...] = ()
 
     @property
     def answers(self) -> tuple[Lfta, ...]:

@@ -11,6 +11,8 @@ import click
 import pytest
 
 from gscope.cli.main import cli
+from gscope.queries import lookup_files
+from gscope.queries.analysis.typing import lookups
 from gscope.queries.analysis.typing.user_code import offer, withdraw
 from gscope.queries.catalog.user_functions.files import UserFile
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -69,6 +71,7 @@ def test_a_documented_command_can_be_typed(command: str) -> None:
     files = [after for before, after in itertools.pairwise(words) if before == "--udf"]
     try:
         offer([UserFile(name, user_files()[name]) for name in files])
+        lookups.offer(lookup_files.LOOKUP_NAMES if "--lookup" in words else ())
         if texts:
             named = [after for before, after in itertools.pairwise(words) if before == "-q"]
             queries = [QueryText(text, "-e") for text in texts]
@@ -77,6 +80,7 @@ def test_a_documented_command_can_be_typed(command: str) -> None:
             interfaces = () if "--host" in words else ("main1",)
             compile_queries(queries, CompileContext(interfaces))
     finally:
+        lookups.offer(())
         withdraw()
 
 

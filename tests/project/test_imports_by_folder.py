@@ -132,6 +132,7 @@ engine:
 engine/log_client:
 engine/watermarks:
 engine/functions:
+engine/lookups:
 engine/storage/transfer:
 engine/spark/cluster: engine/storage/transfer
 engine/sinks:
@@ -142,7 +143,7 @@ engine/sampling: engine/watermarks engine/functions engine/sinks engine/storage/
 engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine/watermarks engine/storage engine/operators engine/steps
-engine/spark/sql: engine/watermarks engine/functions engine/storage/transfer engine/spark/cluster
+engine/spark/sql: engine/watermarks engine/functions engine/lookups engine/storage/transfer engine/spark/cluster
     engine/storage engine/running
     engine/operators engine/sampling
 engine/spark/staging: engine/watermarks engine/storage/transfer engine/storage engine/running
@@ -198,7 +199,7 @@ cli queries: queries queries/gsql queries/expressions queries/streams queries/ru
 cli capture: capture/heartbeats capture capture/log capture/log/remote capture/log/agent
     capture/packet capture/process/confinement capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
-    engine/monitoring engine/spark/cluster engine/spark/sql engine/spark
+    engine/monitoring engine/spark/cluster engine/spark/sql engine/spark engine/lookups
 """
 
 

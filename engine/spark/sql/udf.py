@@ -18,6 +18,7 @@ from gscope.engine.spark.sql.attempt_counts import AttemptCounts, count_in_task,
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, needs_udf, udf_name
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.lookups import LOOKUPS
 from gscope.queries.catalog.scalar.regex import find_all, match_all
 from gscope.queries.expressions.expressions import Call, Expression, walk
 from gscope.queries.expressions.types import GsqlType
@@ -48,6 +49,8 @@ _WORTH_REMEMBERING = 100
 def register_functions(session: SparkSession, expressions: Iterable[Expression]) -> AttemptCounts:
     """Register an Arrow function for each call in ``expressions`` that has no SQL text.
 
+    Those of lookups change with their files; ``engine/spark/sql/lookups.py`` registers them.
+
     Returns:
         The counts to which these functions add.
     """
@@ -56,7 +59,7 @@ def register_functions(session: SparkSession, expressions: Iterable[Expression])
         udf_name(part): part
         for expression in expressions
         for part in walk(expression)
-        if isinstance(part, Call) and needs_udf(part)
+        if isinstance(part, Call) and needs_udf(part) and part.function not in LOOKUPS
     }
     for name, call in calls.items():
         entry = FUNCTIONS[call.function]

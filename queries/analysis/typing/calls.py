@@ -19,12 +19,14 @@ from gscope.queries.analysis.typing.conversions import (
 )
 from gscope.queries.analysis.typing.declarations import check_declaration
 from gscope.queries.analysis.typing.foreign_functions import instead_of
+from gscope.queries.analysis.typing.lookups import ensure_file
 from gscope.queries.analysis.typing.time_calls import ROUNDING, to_timestamp
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.running import RUNNING
 from gscope.queries.catalog.sampling.stateful import STATEFUL
 from gscope.queries.catalog.scalar.hashes import HASH_OF
+from gscope.queries.catalog.scalar.lookups import LOOKUPS
 from gscope.queries.did_you_mean import did_you_mean
 from gscope.queries.expressions.expressions import Expression, Literal
 from gscope.queries.expressions.types import GsqlType
@@ -88,6 +90,17 @@ def catalog_builder(function: str, defaults: tuple[Literal, ...] = ()) -> Builde
                 _check_constant(value, parameter.objection, position, where)
             converted.append(value)
         return apply(function, *converted)
+
+    return build
+
+
+def _lookup(function: str) -> Builder:
+    """Return the builder of a function that searches a file, which must be there."""
+    plain = catalog_builder(function)
+
+    def build(arguments: tuple[Expression, ...], node: nodes.FunctionCall) -> Expression:
+        ensure_file(function, node.position)
+        return plain(arguments, node)
 
     return build
 
@@ -263,6 +276,7 @@ BUILDERS: dict[str, Builder] = {
             *("dns_id", "dns_opcode", "dns_is_response", "dns_authoritative", "dns_truncated"),
         )
     },
+    **{name: _lookup(name) for name in LOOKUPS},
     **{name: _declaration(name) for name in ("increasing", "decreasing", "banded")},
     **{name: _variadic(name) for name in ("coalesce", "min_of", "max_of")},
     **dict.fromkeys(("int", "uint", "ushort", "llong", "ullong"), _TO_INT),

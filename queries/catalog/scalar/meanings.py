@@ -75,6 +75,10 @@ FAMILIES: dict[str, dict[str, str]] = {
             "flow, equal for both directions; for ICMP, the ports are type and code; the default of seed is 0."
         ),
     },
+    "lookups": {
+        "network": "The name of the narrowest network of the lookup networks that has the address; NULL if none has.",
+        "service": "service(port, protocol): the name of the service in the lookup services; NULL if it has none.",
+    },
     "text and payloads": {
         "str_match_start": "str_match_start[s, 'x']: whether s begins with x.",
         "str_match_offset": "str_match_offset[n, 'x', s]: whether s contains x at offset n.",

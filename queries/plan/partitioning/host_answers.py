@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Column, NamedExpression, walk
+from gscope.queries.plan.lookups import lookup_functions
 from gscope.queries.plan.packet_columns import PacketColumns
 from gscope.queries.plan.program import (
     JoinNode,
@@ -153,6 +154,8 @@ def _obstacle(
         return "it needs packets of several hosts"
     if isinstance(node, WatchlistJoinNode):
         return "its table is a file of the run's host"
+    if lookup_functions(node):
+        return "it looks values up in a file of the run's host"
     if isinstance(node, SampleNode):
         return "it samples the packets of all hosts"
     is_ordered = getattr(node, "top", None) is not None or program.order(node.query) is not None

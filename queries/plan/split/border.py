@@ -14,6 +14,7 @@ from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.ordering.temporal import ordering_of
 from gscope.queries.catalog.safety import is_lfta_output, is_lfta_safe
+from gscope.queries.catalog.scalar.lookups import LOOKUPS
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.expressions.expressions import (
     Call,
@@ -54,8 +55,18 @@ def is_low_key(expression: Expression) -> bool:
 
 
 def can_group_by(term: Expression) -> bool:
-    """Return whether groups of an LFTA have one value of ``term``: a key, or the interface."""
-    return is_low_key(term) or _is_interface(term)
+    """Return whether groups of an LFTA have one value of ``term``: a key, or the interface.
+
+    A value that is looked up is that of the groups of its arguments, of which the node above the
+    border combines those that have the same value.
+    """
+    if is_low_key(term) or _is_interface(term):
+        return True
+    return (
+        isinstance(term, Call)
+        and any(isinstance(part, Call) and part.function in LOOKUPS for part in walk(term))
+        and all(isinstance(a, Literal) or can_group_by(a) for a in term.arguments)
+    )
 
 
 def _is_interface(expression: Expression) -> bool:

@@ -113,6 +113,13 @@ def test_runs_by_state(complete: Complete, tmp_path: Path) -> None:
         assert complete(f"gscope status --run f --work-dir {tmp_path}/none --run f") == []
 
 
+def test_lookups_by_name_then_their_files(complete: Complete) -> None:
+    names = ["open networks=", "open services="]
+    assert complete("gscope replay x.pcap --lookup ") == names
+    assert complete("gscope check --lookup s") == ["open services="]
+    assert complete("gscope explain --lookup services=/e") == complete("gscope replay services=/e")
+
+
 def test_parameters_and_results_of_the_queries_given(complete: Complete, tmp_path: Path) -> None:
     text = "DEFINE { query_name talkers; } PARAM { least UINT; net IP; } SELECT srcIP FROM IP"
     (tmp_path / "a.gsql").write_text(text)

@@ -16,6 +16,7 @@ from tests.support.requirements import needs
 from gscope.engine.functions.application import READERS, read
 from gscope.engine.functions.base import ForeignPayload, Outcome, Undecodable
 from gscope.queries.catalog.functions import FUNCTIONS
+from gscope.queries.catalog.scalar.lookups import LOOKUPS
 from gscope.queries.expressions.types import GsqlType
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ def test_damage_is_what_tshark_calls_malformed(tmp_path: Path) -> None:
 
 
 def test_every_function_without_a_meaning_in_the_catalog_has_a_reader() -> None:
-    assert set(READERS) == {entry.name for entry in FUNCTIONS.values() if entry.is_high_only}
+    unread = {entry.name for entry in FUNCTIONS.values() if entry.is_high_only}
+    assert set(READERS) == unread - set(LOOKUPS)
 
 
 def test_a_hello_in_two_records_is_one_hello() -> None:

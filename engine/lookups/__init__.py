@@ -1,0 +1,1 @@
+"""Lookups: local files that give names and numbers to addresses and ports."""
