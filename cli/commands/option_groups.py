@@ -12,42 +12,20 @@ import click
 from click.core import ParameterSource
 
 from gscope.cli.commands.options import Lines, WholeText, option, option_group, quantity
+from gscope.cli.commands.setting_options import origin_of, setting_option
 from gscope.cli.completion import candidates
-from gscope.cli.config.cluster import INTERPRETER, MASTER
-from gscope.cli.config.lookups import LOOKUP
 from gscope.cli.config.quantities import parse_count, parse_size
 from gscope.cli.config.saving import save_request
-from gscope.cli.config.setting import FILE
-from gscope.cli.config.settings import FOLDER, SETTINGS, USER
+from gscope.cli.config.settings import SETTINGS
 from gscope.cli.session.request import WINDOW_PLANS, QueryRequest
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gscope.cli.config.setting import Setting
 
 OF_RUNS = tuple(setting.key for setting in SETTINGS if setting.key != "lookups")
 """Settings that mean something only to commands that run queries."""
-
-_HEADINGS = {
-    "output": "Output",
-    "strict": "Output",
-    "heartbeat": "Heartbeats and failures",
-    "failure": "Heartbeats and failures",
-    "shedding": "Sampling",
-    "listen": "Other hosts",
-    "token_file": "Other hosts",
-    "tls": "Other hosts",
-    "spark": "Memory, disk and cores",
-    "partitions": "Memory, disk and cores",
-    "limits": "Memory, disk and cores",
-    "lookups": "Queries",
-    "user": "Privileges",
-    "sandbox": "Privileges",
-    "work_dir": "Runs and monitoring",
-}
-"""The heading of a setting in help, by the first part of its key."""
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -394,7 +372,7 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
                 if setting.kind.is_repeated:
                     value = "\n".join(value) or None
                 if value is not None:
-                    origin = _origin(context, setting)
+                    origin = origin_of(context, setting)
                     given[setting.key] = GivenSetting(str(value), origin)
             path = arguments.pop("config_path")
             config = load_config(given, path)
@@ -406,7 +384,7 @@ def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Calla
 
         decorated: Any = command
         for setting in reversed(chosen):
-            decorated = _setting_option(setting)(decorated)
+            decorated = setting_option(setting)(decorated)
         if has_udf:
             decorated = _USER_CODE(decorated)
         named: F = option(
@@ -457,47 +435,3 @@ def run_name(named: str | None, name: str | None) -> str | None:
         message = f"{named!r} and --run {name} name different runs; give one name"
         raise UsageError(message)
     return named or name
-
-
-def _setting_option(setting: Setting) -> Callable[[F], F]:
-    text = setting.meaning[0].upper() + setting.meaning[1:] + "."
-    if setting.default is not None and setting.kind.metavar and not setting.kind.is_repeated:
-        text += f" Default: {setting.default_text}."
-    heading = _HEADINGS[setting.key.partition(".")[0]]
-    if not setting.kind.metavar:
-        name = setting.long
-        return option(
-            f"{name}/--no-{name[2:]}",
-            setting.attribute,
-            heading=heading,
-            default=None,
-            help=text,
-            is_flag=True,
-        )
-    names = [name for name in (setting.short, setting.long) if name]
-    others: dict[str, Any] = {"multiple": True, "type": Lines()} if setting.kind.is_repeated else {}
-    others |= {"metavar": setting.kind.metavar, "shell_complete": _completer(setting)}
-    return option(*names, setting.attribute, heading=heading, help=text, **others)
-
-
-def _completer(setting: Setting) -> candidates.Completer | None:
-    """Return what completes the values of a setting; None where they are quantities."""
-    if setting.kind is FOLDER:
-        return candidates.folders
-    if setting.kind in (FILE, INTERPRETER):
-        return candidates.files
-    if setting.kind is LOOKUP:
-        return candidates.lookups
-    if setting.kind is USER:
-        return candidates.users
-    if setting.kind is MASTER:
-        return candidates.words("local", "spark://", "yarn", "k8s://https://")
-    words = setting.kind.metavar.split("|")
-    return candidates.words(*words) if len(words) > 1 else None
-
-
-def _origin(context: click.Context, setting: Setting) -> str:
-    """Return where a setting's value comes from: its variable or its flag."""
-    if context.get_parameter_source(setting.attribute) is ParameterSource.ENVIRONMENT:
-        return f"${setting.variable}"
-    return setting.long

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import sys
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gscope.errors import GscopeError, UsageError
+from gscope.errors import GscopeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from gscope.cli.supervision.supervisor import Supervisor
     from gscope.cli.view.live_view import LiveView
     from gscope.engine.settings import JobSettings
-    from gscope.queries.plan.logical import Watchlist
     from gscope.queries.plan.program import Program
 
 EXIT_FAILED = 1
@@ -346,29 +344,6 @@ class Session:
         run_dir.file.change(queries=tuple(query for query, _ in program.results))
         return program
 
-    def _closed_files(self, program: Program) -> list[Path]:
-        """Return the folders of watchlists and lookups that the user of the job cannot reach.
-
-        Raises:
-            UsageError: that user may not read one of these files.
-        """
-        from gscope.capture.process.confinement.identity import chosen_identity
-        from gscope.capture.process.confinement.prepare import can_reach, may
-
-        identity = chosen_identity(self.config.user)
-        if identity is None:
-            return []
-        kinds = {Path(each.path).absolute(): "watchlist" for each in _watchlists(program)}
-        kinds |= {Path(path): f"lookup {name}" for name, path in program.lookups}
-        for path, kind in kinds.items():
-            if not may(path, identity, stat.S_IROTH):
-                message = (
-                    f"the user {identity.name}, which evaluates queries, cannot read the {kind} "
-                    f"{path}; run `chmod o+r` on it, or name another user with --user"
-                )
-                raise UsageError(message)
-        return list(dict.fromkeys(p.parent for p in kinds if not can_reach(p, identity)))
-
     def _deliver(
         self,
         run_dir: RunDir,
@@ -384,16 +359,17 @@ class Session:
         from gscope.cli.config.capture_files import ensure_there
         from gscope.cli.config.capture_settings import capture_settings, job_streams
         from gscope.cli.session.sampling import shedding_of_run
+        from gscope.cli.session.table_files import closed_folders, ensure_tables
 
         ensure_there(self.interfaces)
-        _ensure_tables(program)
+        ensure_tables(program)
         relay = self.relay
         if self.hosts is not None and relay is not None:
             relay = self.hosts.store(run_dir.path).requests(
                 run_dir.path, relay, program, self.request, self.config
             )
         needs_job = bool(job_streams(program))
-        closed = self._closed_files(program) if needs_job else []
+        closed = closed_folders(program, self.config.user) if needs_job else []
         if closed:
             supervisor.let_job_read(closed)
         if not self.is_live and not needs_job:
@@ -446,30 +422,6 @@ class Session:
             if output is not None:
                 output.finish()
         return answers.rows
-
-
-def _ensure_tables(program: Program) -> None:
-    """Refuse watchlists and lookups that cannot be read; the job would retry them again and again.
-
-    Raises:
-        EngineError: a file is missing or invalid.
-    """
-    if watchlists := _watchlists(program):
-        from gscope.engine.storage.watchlists import read_watchlist
-
-        for watchlist in watchlists:
-            read_watchlist(watchlist)
-    for name, path in program.lookups:
-        from gscope.engine.lookups.files import read_lookup
-
-        read_lookup(name, path)
-
-
-def _watchlists(program: Program) -> tuple[Watchlist, ...]:
-    from gscope.queries.plan.program import WatchlistJoinNode
-
-    nodes = (node for node in program.nodes if isinstance(node, WatchlistJoinNode))
-    return tuple(dict.fromkeys(node.watchlist for node in nodes))
 
 
 def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator[str]:

@@ -386,7 +386,9 @@ def test_a_command_that_runs_nothing_has_no_settings_but_those_it_explains(name:
     shown = CliRunner().invoke(cli, [name, "-h"]).output
     assert "--config" in shown
     of_samples = {"shedding.mode", "shedding.min_rate", "shedding.rate"}
-    known = of_samples | {"partitions"} if name == "explain" else set()
+    known = {"lookups"}
+    if name == "explain":
+        known |= of_samples | {"partitions"}
     assert {setting.key for setting in SETTINGS if setting.long in shown} == known
 
 
