@@ -1,0 +1,35 @@
+"""Memory that is freed and needed again soon, without the kernel in between.
+
+A step allocates and frees columns of some megabytes hundreds of times. As glibc and Arrow's own
+allocator are set, most of that memory goes back to the kernel at once, which must clear each page
+before it gives it out again: a tenth to a fifth of all CPU time of a replay
+(docs/decisions/0065-freed-memory.md).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+KEPT_BYTES = 256 << 20
+"""The most freed memory at the end of a heap that a process keeps."""
+
+_GROWTH_BYTES = 16 << 20
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
+"""Parameters of ``mallopt(3)``."""
+
+
+def keep_freed_memory() -> None:
+    """Keep up to ``KEPT_BYTES`` of freed memory in each heap of this process, Arrow's included.
+
+    To be called before pyarrow is imported. Where users have set glibc's or Arrow's allocator by
+    the environment, or the C library has no ``mallopt``, that part stays as it is.
+    """
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    if "GLIBC_TUNABLES" in os.environ or any(name.startswith("MALLOC_") for name in os.environ):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_MAX, 0)
+        mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
+        mallopt(_TOP_PAD, _GROWTH_BYTES)
