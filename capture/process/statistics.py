@@ -19,6 +19,7 @@ from gscope.capture.interface.source_state import SourceState
 from gscope.capture.interface.summary import UNDECODED, added_by_reason, empty_summary
 from gscope.capture.process.confinement.privileges import capabilities, has_no_new_privileges
 from gscope.capture.shedding.settings import SheddingSettings
+from gscope.queries.run_folder.recent_counts import RecentCounts
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
@@ -114,7 +115,10 @@ class CaptureStatistics:
         self._began_ns = self._earlier.get("began_ns", wall_ns())
         self._interfaces: dict[str, dict[str, Any]] = {}
         self._streams: dict[str, dict[str, Any]] = {}
+        self._lost_later: dict[str, int] = {}
         self._noted: dict[str, tuple[float, int]] = {}
+        self._recent_packets = RecentCounts()
+        self._recent_tuples = RecentCounts()
         self._privileges: tuple[float, dict[str, Any]] | None = None
         self.control: LoadControl | None = None
         self._lock = threading.Lock()
@@ -122,6 +126,8 @@ class CaptureStatistics:
     def resume(self, interface: str, state: ResumeState) -> None:
         """Continue from the last heartbeats of an interface, before its first packet is taken."""
         self._replace_earlier(interface, caught_up(self.earlier(interface), state))
+        for stream, counters in state.counters.items():
+            self._lost_later[stream] = self._taken_later(stream, counters)
 
     def on_absent(
         self, interface: InterfaceSettings, state: ResumeState, problem: str = ""
@@ -144,14 +150,24 @@ class CaptureStatistics:
             fields |= {"state": "gone", "failure": problem, "damage": damage, "ring_occupancy": 0.0}
         self._replace_earlier(interface.name, fields)
         for stream, counters in state.counters.items():
+            later = self._taken_later(stream, counters)
             self._streams[stream] = {
                 **_NO_TABLE,
                 **_named(self._earlier, "streams", stream),
                 **{name: counters.get(name, 0) for name in STREAM_COUNTERS},
+                "tuples_in_total": counters.get("tuples_in_total", 0) + later,
                 "name": stream,
                 "lfta": stream.rpartition("@")[0],
                 "interface": interface.name,
             }
+
+    def _taken_later(self, stream: str, counters: Mapping[str, int]) -> int:
+        """Return how many packets an earlier daemon took after the heartbeat with ``counters``.
+
+        They are lost. Rows that it emitted meanwhile are not in the log and do not count.
+        """
+        written = _named(self._earlier, "streams", stream).get("tuples_in_total", 0)
+        return max(0, int(written) - counters.get("tuples_in_total", 0))
 
     def _replace_earlier(self, interface: str, fields: Mapping[str, Any]) -> None:
         others = [each for each in self._earlier.get("interfaces", ()) if each["name"] != interface]
@@ -204,11 +220,13 @@ class CaptureStatistics:
             "worked_ns": feed.worked_ns,
         }
         for lfta, stream in feed.streams.items():
+            counted = dict(feed.counters(lfta))
+            counted["tuples_in_total"] += self._lost_later.get(stream, 0)
             self._streams[stream] = {
                 "name": stream,
                 "lfta": lfta,
                 "interface": feed.name,
-                **_tuples(dict(feed.counters(lfta)), feed.runtime.lfta_counters(lfta)),
+                **_tuples(counted, feed.runtime.lfta_counters(lfta)),
             }
 
     def _write(self) -> None:
@@ -216,6 +234,13 @@ class CaptureStatistics:
 
     def _document(self) -> dict[str, Any]:
         now_ns = self._wall_ns()
+        names = [interface.name for interface in self._settings.interfaces]
+        interfaces = {name: each for name in names if (each := self._interface(name, now_ns))}
+        packets = {name: {"packets": _seen(each)} for name, each in interfaces.items()}
+        recent_packets = self._recent_packets.since(now_ns, packets)
+        streams = dict(self._streams)  # threads of other interfaces add theirs
+        tuples = {name: rated_counters(each) for name, each in streams.items()}
+        recent_tuples = self._recent_tuples.since(now_ns, tuples)
         return {
             "schema": SCHEMA,
             "written_ns": now_ns,
@@ -230,15 +255,13 @@ class CaptureStatistics:
             **_continued({"cpu_s": round(time.process_time(), 3)}, self._earlier),
             "privileges": self._looked_up_privileges(),
             "interfaces": [
-                each
-                for interface in self._settings.interfaces
-                if (each := self._interface(interface.name, now_ns))
+                {**each, "recent": recent_packets[name]} for name, each in interfaces.items()
             ],
             "streams": [
-                each
-                for interface in self._settings.interfaces
-                for each in self._streams.values()
-                if each["interface"] == interface.name
+                {**each, "recent": recent_tuples[name]}
+                for interface in names
+                for name, each in streams.items()
+                if each["interface"] == interface
             ],
             # The log keeps its own counters from one daemon to the next.
             "log": self._log_counters(),
@@ -323,6 +346,18 @@ def _tuples(counted: Mapping[str, int], counters: LftaCounters) -> dict[str, Any
         "table_bytes": counters.table_bytes,
         "selectivity": round(emitted / taken, 6) if taken else None,
     }
+
+
+def _seen(interface: Mapping[str, Any]) -> int:
+    """Return the number of packets that reached the LFTAs of an interface, shed ones included."""
+    undecoded = sum(sum(interface[name].values()) for name in UNDECODED)
+    return int(interface["accepted_packets"] + interface["shed_packets"] + undecoded)
+
+
+def rated_counters(stream: Mapping[str, Any]) -> dict[str, int | None]:
+    """Return the counters of a stream of which there are rates, by the names of the rates."""
+    names = ("tuples_in", "tuples_out", "evicted_groups")
+    return {name: stream.get(f"{name}_total", 0) for name in names}
 
 
 _NO_TABLE = {"table_slots": 0, "table_bytes": 0, "selectivity": None}

@@ -7,7 +7,14 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.process.statistics import SCHEMA, STREAM_COUNTERS, memory_bytes, privileges
+from gscope.capture.process.statistics import (
+    SCHEMA,
+    STREAM_COUNTERS,
+    memory_bytes,
+    privileges,
+    rated_counters,
+)
+from gscope.queries.run_folder.recent_counts import RecentCounts
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 
 if TYPE_CHECKING:
@@ -52,6 +59,7 @@ class RelayStatistics:
         self._began_ns = int(earlier.get("began_ns", time.time_ns()))
         self._unconfined = unconfined
         self._file = SnapshotFile(path)
+        self._recent = RecentCounts()
         self._relay: tuple[RelayLoop, Shelf] | None = None
 
     def follow(self, loop: RelayLoop, shelf: Shelf) -> None:
@@ -80,9 +88,11 @@ class RelayStatistics:
         )
 
     def _document(self) -> dict[str, Any]:
+        now_ns, streams = time.time_ns(), self.streams()
+        recent = self._recent.since(now_ns, {e["name"]: rated_counters(e) for e in streams})
         return {
             "schema": SCHEMA,
-            "written_ns": time.time_ns(),
+            "written_ns": now_ns,
             "began_ns": self._began_ns,
             "pid": os.getpid(),
             "is_live": True,
@@ -92,7 +102,7 @@ class RelayStatistics:
             "privileges": privileges(self._unconfined),
             "interfaces": [],
             "inputs": list(self.inputs()),
-            "streams": self.streams(),
+            "streams": [{**each, "recent": recent[each["name"]]} for each in streams],
             "remote": self._remote(),
             "log": {
                 **asdict(self._log.stats),

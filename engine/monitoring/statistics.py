@@ -21,11 +21,12 @@ from gscope.engine.steps.blocking_streams import held_by
 from gscope.engine.storage.counts import Counts
 from gscope.engine.watermarks.event_time import EventTimes
 from gscope.queries.plan.program import QueryInput
+from gscope.queries.run_folder.recent_counts import RecentCounts
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from gscope.engine.monitoring.traces import Tracer
@@ -123,6 +124,7 @@ class JobStatistics:
         self._answered = _StepCounters()
         self._queries: dict[str, _QueryCounters] = {}
         self._since = _Since("waiting", wall_ns())
+        self._recent = RecentCounts()
         self._current_step: CurrentStep | None = None
         self._written: dict[str, Any] = {}
         self._writing = threading.Lock()
@@ -212,6 +214,8 @@ class JobStatistics:
 
     def _document(self) -> dict[str, Any]:
         steps, tracer = self._steps, self._tracer
+        counts = {name: self._node_counts(name) for name in steps.operators}
+        recent = self._recent.since(self._wall_ns(), {n: _rated(f) for n, f in counts.items()})
         return {
             "schema": SCHEMA,
             "began_ns": self._began_ns,
@@ -224,7 +228,10 @@ class JobStatistics:
             else _current_step_fields(self._current_step),
             "steps": {"number": steps.number, **_step_fields(self._answered)},
             "streams": [self._stream(name) for name in steps.streams],
-            "operators": [self._operator(name) for name in steps.operators],
+            "operators": [
+                {**self._operator(name), **counts[name], "recent": recent[name]}
+                for name in steps.operators
+            ],
             "queries": [self._query(name, source) for name, source in steps.program.results],
             **asdict(self._since.counts),
             "heartbeats": {
@@ -285,6 +292,21 @@ class JobStatistics:
             "sides": [[_port(port) for port in side.ports.values()] for side in operator.sides],
         }
 
+    def _node_counts(self, name: str) -> dict[str, int | None]:
+        """Return what an operator has read and given, never less than an earlier job has written.
+
+        A job that was killed had counted tuples that reached it since its last commit; they are
+        redelivered soon after the start.
+        """
+        counts = self._steps.counts.fields(name)
+        for earlier in self._earlier.get("operators", ()):
+            if earlier["name"] == name:
+                for counter, count in counts.items():
+                    before = earlier.get(counter)
+                    if count is not None and before is not None:
+                        counts[counter] = max(count, before)
+        return counts
+
     def _query(self, name: str, source: Input) -> dict[str, Any]:
         """Return the fields of a result.
 
@@ -310,6 +332,15 @@ class JobStatistics:
             "watermark_ns": self._times.of(name, watermark),
             "has_ended": watermark == math.inf,
         }
+
+
+def _rated(fields: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Return the counters of which there are rates, by the names of rates."""
+    return {
+        "tuples_in": fields["tuples_in_total"],
+        "tuples_out": fields["tuples_out_total"],
+        "cpu_ns": fields["cpu_ns"],
+    }
 
 
 def _current_step_fields(step: CurrentStep) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from gscope.engine.spark.cluster.traffic import TrafficMeter
 from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
 from gscope.engine.spark.lowering import expressions, lower
+from gscope.engine.spark.own_rows import OwnRows, has_own_rows
 from gscope.engine.spark.sql.finishers import register_finishers
 from gscope.engine.spark.sql.inputs import InputViews, Sources
 from gscope.engine.spark.sql.lookups import Lookups
@@ -27,12 +28,9 @@ from gscope.engine.spark.staging.trimming import Trimming
 from gscope.engine.spark.step_folds import StepFolds
 from gscope.engine.spark.task_planner import StageResult, TaskStage
 from gscope.engine.spark.tasks.carry_task import kept_rows
-from gscope.engine.spark.tasks.fold_task import FoldRunner
-from gscope.engine.spark.tasks.sample_task import SampleRunner
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
-from gscope.engine.spark.tasks.window_task import WindowRunner
+from gscope.engine.steps.node_counts import NodeRun
 from gscope.engine.steps.steps import Carry, Evaluation
-from gscope.engine.storage.commits import Output
 from gscope.engine.storage.counts import Counts
 from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight
 from gscope.queries.plan.program import (
@@ -41,10 +39,8 @@ from gscope.queries.plan.program import (
     MergeNode,
     Program,
     QueryInput,
-    RunningNode,
     TopNode,
 )
-from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.whole_input import is_whole_input
 from gscope.queries.plan.window_node import WindowNode
 
@@ -62,7 +58,7 @@ if TYPE_CHECKING:
     from gscope.engine.spark.task_planner import StageRun
     from gscope.engine.spark.tasks.state_runner import FoldResult
     from gscope.engine.steps.steps import Step
-    from gscope.engine.storage.commits import CommitLog
+    from gscope.engine.storage.commits import CommitLog, Output
     from gscope.engine.storage.parquet_files import State, WrittenFile
     from gscope.queries.plan.program import HftaNode
     from gscope.queries.streams.messages import Batch
@@ -104,13 +100,6 @@ class Evaluator:
         self._inputs = InputViews(session, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
         self._trimming = Trimming(log_folder, commits.carry)
-        self._folds = FoldRunner(
-            session, self._sql, self._inputs, commits.carry, program.user_files
-        )
-        self._windows = WindowRunner(session, self._sql, self._inputs, commits.carry)
-        self._samples = SampleRunner(
-            session, self._sql, self._inputs, commits.carry, program.user_files
-        )
         self._watchlists = Watchlists(session, program)
         self._lookups = Lookups(session, program)
         self._results = {
@@ -118,6 +107,7 @@ class Evaluator:
             for query, source in program.results
             if isinstance(source, QueryInput)
         }
+        self._own_rows = OwnRows(session, program, self._sql, self._inputs, self._outputs, commits)
         self._tasks = TaskStage(session, program, self._inputs, self._outputs, self._results)
         self._counted_in_sql: AttemptCounts | None = None
         self._registering = threading.Lock()
@@ -125,8 +115,7 @@ class Evaluator:
 
     def counts(self) -> Counts:
         """Return the counts so far besides rows; call it between steps."""
-        counts = self._tasks.counts + self._folds.counts + self._windows.counts
-        counts += self._samples.counts
+        counts = self._tasks.counts + self._own_rows.counts
         if self._traffic is not None:
             counts += Counts(transferred_bytes=self._traffic.bytes_by_kind())
         return counts if self._counted_in_sql is None else counts + self._counted_in_sql.total()
@@ -168,6 +157,8 @@ class Evaluator:
                 self._add(self._trimmed(work, step.number, rows), step.number, uses, rows)
                 continue
             rows.sizes[query] = _Size.of(by_tasks[query].parts)
+            is_sql = query in stage.in_sql
+            rows.runs.append(NodeRun(query, stage.tuples(query), stage.cpu_ns[query], is_sql))
             rows.outputs += self._delivered(query, by_tasks[query])
             if query in needed:
                 rows.frames[query] = self._inputs.register(query, by_tasks[query].files)
@@ -187,7 +178,7 @@ class Evaluator:
             for name in sizes:
                 self._inputs.register(name, run.results[name].files)
             is_small = _is_small(_read(work, sizes))
-            return self._folds.run(work, step.number, folder, is_small=is_small)
+            return self._own_rows.fold(work, step.number, folder, is_small=is_small)
 
         folds = StepFolds(step.works, place, fold, _JOBS_AT_ONCE)
         try:
@@ -240,7 +231,10 @@ class Evaluator:
         size = rows.sizes[query] = _read(work, rows.sizes)
         frame: DataFrame | None
         if has_own_rows(work.node):
-            folded = self._fold(work, step, size, uses=uses[query])
+            result = next((r for r, q in self._results.items() if q == query), None)
+            staged = result if uses[query] == 1 else None
+            folded, run = self._own_rows.run(work, step, staged, is_small=_is_small(size))
+            rows.runs.append(run)
             rows.sizes[query] = _Size.of(folded.files)
             rows.states.append((query, folded.state))
             rows.trimmed[query] += folded.left_out
@@ -249,6 +243,7 @@ class Evaluator:
             frame = folded.frame
         else:
             frame = self._sql(self._lower(work, size))
+            rows.runs.append(NodeRun(query, None, is_sql=True))
         if frame is None:
             return
         if uses.get(query, 0) > 1:
@@ -272,13 +267,22 @@ class Evaluator:
             ]
             carries = list(self._carry(pool, step, rows))
             late = [pool.submit(self._count_late, work) for work in step.works]
+            answered = (*rows.outputs, *_results(outputs))
             return Evaluation(
-                outputs=(*rows.outputs, *_results(outputs)),
+                outputs=answered,
                 carries=(*itertools.chain(*rows.carried.values()), *_results(carries)),
                 states=tuple(rows.states),
                 late=tuple(_results(late)),
                 trimmed=tuple((query, count) for query, count in rows.trimmed.items() if count),
+                runs=tuple(self._counted(run, answered) for run in rows.runs),
             )
+
+    def _counted(self, run: NodeRun, outputs: Iterable[Output]) -> NodeRun:
+        """Return ``run`` with the rows of its node, if these are delivered."""
+        result = next((r for r, query in self._results.items() if query == run.query), None)
+        if run.tuples is not None or result is None:
+            return run
+        return replace(run, tuples=sum(each.rows for each in outputs if each.query == result))
 
     def _delivered(self, query: str, rows: StageResult) -> Iterator[Output]:
         """Yield what tasks made of ``query`` as an output, if it is one."""
@@ -330,25 +334,6 @@ class Evaluator:
             register_folds(self._session)
         return counts
 
-    def _fold(self, work: Work, step: int, size: _Size, *, uses: int) -> FoldResult:
-        """Fold a running aggregation, assemble windows or sample, reading about ``size``."""
-        node = work.node
-        result = next((r for r, q in self._results.items() if q == node.query), None)
-        is_small = _is_small(size)
-        run = self._folds.run
-        if isinstance(node, WindowNode):
-            run = self._windows.run
-        elif isinstance(node, SampleNode):
-            run = self._samples.run
-        is_left = isinstance(node, WindowNode) and not self._windows.finishes(node)
-        if result is None or uses > 1 or is_left:
-            return run(work, step, is_small=is_small)
-        path, staged = self._outputs.stage(result, step, ".parquet")
-        folded = run(work, step, staged, is_small=is_small)
-        if not folded.rows:
-            return folded
-        return replace(folded, output=Output.of_files(result, path, folded.files))
-
     def _uses(self, step: Step) -> dict[str, int]:
         """Return how often the rows of each query are read in the step."""
         uses: dict[str, int] = {}
@@ -394,13 +379,6 @@ class Evaluator:
         return lower(node, Sources(released, epochs, fits_in_memory=rows <= in_memory))
 
 
-def has_own_rows(node: HftaNode) -> bool:
-    """Return whether an operator keeps rows of its own from step to step."""
-    return isinstance(node, RunningNode | SampleNode) or (
-        isinstance(node, WindowNode) and node.slices is not None
-    )
-
-
 def _is_one_epoch(node: HftaNode) -> bool:
     """Return whether all rows of ``node`` are of one epoch, so that epochs give no ranges."""
     return isinstance(node, AggregationNode | TopNode) and is_whole_input(node.epoch_expression)
@@ -437,6 +415,7 @@ class _StepRows:
         outputs: the outputs that are staged already.
         states: for each running aggregation, the groups that it left; None if no group lives.
         trimmed: for each query, the number of rows above the threshold of their epoch.
+        runs: what was done for each operator, without the rows that Spark has yet to write.
     """
 
     by_tasks: frozenset[str] = frozenset()
@@ -446,6 +425,7 @@ class _StepRows:
     outputs: list[Output] = field(default_factory=list)
     states: list[tuple[str, State | None]] = field(default_factory=list)
     trimmed: Counter[str] = field(default_factory=Counter)
+    runs: list[NodeRun] = field(default_factory=list)
 
 
 def _read(work: Work, sizes: Mapping[str, _Size]) -> _Size:

@@ -66,6 +66,9 @@ class StepFolds:
         for query, (path, folder), future in started:
             folded = self.results[query] = future.result()
             run.results[query] = StageResult(folder, path if folded.rows else None, folded.files)
+            run.cpu_ns[query] += folded.cpu_ns
+            if folded.is_sql:
+                run.in_sql.add(query)
 
     def close(self) -> None:
         """Wait for threads, if a task has failed, and end them."""

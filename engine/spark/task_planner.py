@@ -7,6 +7,7 @@ All others are left to Spark SQL, which reads the files that tasks have written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
@@ -105,12 +106,23 @@ class StageRun:
         carries: for each side whose waiting rows tasks have written, these rows.
         sub_files: the files of folders that hold no result.
         row_groups: the partitions of the row groups of files that chains have written.
+        chained: the rows of the operators of chains, in files or not, by query.
+        cpu_ns: the CPU time of tasks and folds in ns, by query.
+        in_sql: the queries of which Spark SQL evaluated a part.
     """
 
     results: dict[str, StageResult] = field(default_factory=dict)
     carries: dict[Carried, tuple[Carry, ...]] = field(default_factory=dict)
     sub_files: dict[Path, list[WrittenFile]] = field(default_factory=dict)
     row_groups: dict[Path, tuple[RowGroup, ...]] = field(default_factory=dict)
+    chained: Counter[str] = field(default_factory=Counter)
+    cpu_ns: Counter[str] = field(default_factory=Counter)
+    in_sql: set[str] = field(default_factory=set)
+
+    def tuples(self, query: str) -> int:
+        """Return the number of rows of an operator."""
+        result = self.results[query]
+        return self.chained[query] if result.folder is None else result.rows
 
     def folder(self, query: str) -> Path:
         """Return the folder of the rows of an operator, which are written."""
@@ -276,8 +288,11 @@ class TaskStage:
             self.counts += report.counts
             if isinstance(report, TaskResult):
                 assert isinstance(of, str)
+                run.cpu_ns[of] += report.cpu_ns
                 found.setdefault(run.folder(of), []).append(report.file)
                 continue
+            run.chained += report.tuples
+            run.cpu_ns += report.cpu_ns
             for folder, file, groups in report.files:
                 found.setdefault(folder, []).append(file)
                 run.row_groups[folder / file.name] = groups

@@ -26,6 +26,7 @@ from gscope.engine.operators import (
 from gscope.engine.operators.base import pending_input
 from gscope.engine.operators.lost_rows import is_running
 from gscope.engine.steps.incomplete_epochs import IncompleteTracker
+from gscope.engine.steps.node_counts import NodeTotals
 from gscope.engine.steps.partial_epochs import PartialEpochs
 from gscope.engine.steps.unordered_queries import latent_sources
 from gscope.engine.storage.commits import batch_from_json, batch_to_json, state_from_json
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.operators.base import Operator, Work
     from gscope.engine.steps.epoch_thresholds import SampleThresholds
+    from gscope.engine.steps.node_counts import NodeRun
     from gscope.engine.storage.commits import Output
     from gscope.engine.storage.parquet_files import State
     from gscope.engine.watermarks.bounds import Bound
@@ -96,6 +98,7 @@ class Evaluation:
             if it keeps none.
         late: for each query, the number of rows below its watermark.
         trimmed: for each query, the number of rows above the threshold of their epoch.
+        runs: what the step did for each node that read rows.
     """
 
     outputs: tuple[Output, ...] = ()
@@ -103,6 +106,7 @@ class Evaluation:
     states: tuple[tuple[str, State | None], ...] = ()
     late: tuple[tuple[str, int], ...] = ()
     trimmed: tuple[tuple[str, int], ...] = ()
+    runs: tuple[NodeRun, ...] = ()
 
 
 @dataclass(slots=True)
@@ -119,6 +123,7 @@ class Steps:
         samples: the thresholds that follow the load; None if none does.
         partial: the epochs that are answered without a host.
         incomplete: the epochs whose answers may lack packets.
+        counts: what each operator has read and given.
     """
 
     program: Program
@@ -131,6 +136,7 @@ class Steps:
     trimmed_tuples: Counter[str] = field(default_factory=Counter)
     partial: PartialEpochs = field(init=False)
     incomplete: IncompleteTracker = field(init=False)
+    counts: NodeTotals = field(init=False)
     _readers: dict[str, list[Port]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -144,6 +150,7 @@ class Steps:
                     self._readers.setdefault(name, []).append(port)
             self.operators[node.query] = operator
         self.incomplete = IncompleteTracker(self.program, self.operators)
+        self.counts = NodeTotals(self.operators, self.shed_tuples)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -233,6 +240,7 @@ class Steps:
         for query, tuples in evaluation.late:
             self.operators[query].late_tuples += tuples
         self.trimmed_tuples.update(dict(evaluation.trimmed))
+        self.counts.on_evaluated(evaluation.runs)
 
     def carried(self) -> set[str]:
         """Return the paths of all carried batches and states that an operator still needs."""
@@ -289,6 +297,7 @@ class Steps:
             self.shed_tuples[query] = saved["shed_tuples"]
             self.trimmed_tuples[query] = saved["trimmed_tuples"]
             self.incomplete.restore(query, saved["incomplete"])
+            self.counts.restore(query, saved["counts"])
             if self.samples is not None:
                 self.samples.restore(saved["schedules"])
             self.partial.restore(saved["gaps"])
@@ -302,6 +311,7 @@ class Steps:
                     port.late_below = {int(n): low for n, low in port_state["late_below"].items()}
                     port.has_ended = port_state["ended"]
                     port.clock = port_state["clock"]
+                    port.counted_sequence, port.tuples_in = port_state["counted"]
                     carried = [batch_from_json(batch) for batch in port_state["carry"]]
                     port.pending = [b if is_divided else replace(b, row_groups=()) for b in carried]
 
@@ -314,6 +324,7 @@ class Steps:
             "shed_tuples": self.shed_tuples[operator.node.query],
             "trimmed_tuples": self.trimmed_tuples[operator.node.query],
             "incomplete": self.incomplete.snapshot(operator.node.query),
+            "counts": self.counts.snapshot(operator.node.query),
             "schedules": {} if self.samples is None else self.samples.snapshot(operator.node.query),
             "gaps": self.partial.snapshot(operator.node.query),
             "partial": [
@@ -340,6 +351,7 @@ class Steps:
             "late_below": port.late_below,
             "ended": port.has_ended and (is_upstream or not port.pending),
             "clock": port.clock,
+            "counted": [port.counted_sequence, port.tuples_in],
             "carry": [batch_to_json(batch) for batch in port.pending] if is_upstream else [],
         }
 

@@ -46,6 +46,10 @@ class Port:
             They are a pending batch once the step is evaluated.
         has_ended: whether the source sends no more batches.
         is_repeating: whether the log has redelivered batches that were judged before a restart.
+        tuples_in: the rows of all batches received of a stream, each once, since the run began; 0
+            for an upstream query.
+        counted_sequence: the sequence number of the last batch in ``tuples_in``; -1 before the
+            first.
     """
 
     name: str
@@ -59,6 +63,8 @@ class Port:
     carried: tuple[Extent, ...] | None = None
     has_ended: bool = False
     is_repeating: bool = False
+    tuples_in: int = 0
+    counted_sequence: int = -1
 
     def on_batch(self, batch: Batch) -> None:
         """Add a batch to those that wait; ignore one that was received already."""
@@ -66,6 +72,9 @@ class Port:
             self.cursor = batch.sequence
             self.pending.append(batch)
             self.is_repeating = self.is_repeating or batch.sequence <= self.last_judged_sequence
+            if batch.sequence > self.counted_sequence:
+                self.counted_sequence = batch.sequence
+                self.tuples_in += batch.rows
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Raise the bounds."""

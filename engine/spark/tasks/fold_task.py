@@ -19,7 +19,7 @@ from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.fold_input import fold_input
 from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
-from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, run_attempts
+from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
 from gscope.engine.storage.transfer.access import read_parquet
@@ -86,8 +86,7 @@ class FoldRunner(StateRunner):
         found = self._segments(work, node)
         if found is not None and not found[0].reads_texts:
             tuples, files = found
-            return run_attempts(
-                self._session,
+            return self._attempted(
                 range(running.TASKS),
                 lambda part, attempt: task.run_segments(part, attempt, tuples, files),
             )
@@ -97,8 +96,8 @@ class FoldRunner(StateRunner):
             (part, [str(scratch / r.name) for r in written if r.name.startswith(f"kb={part}/")])
             for part in range(running.TASKS)
         ]
-        return run_attempts(
-            self._session, parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
+        return self._attempted(
+            parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
         )
 
     def _reduced(self, work: Work, node: RunningNode) -> tuple[pa.Table, Counts]:

@@ -29,7 +29,6 @@ from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.inputs import Sources, portions
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
-from gscope.engine.spark.tasks.task import run_attempts
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
 from gscope.engine.watermarks.bounds import ENDED
@@ -98,8 +97,7 @@ class SampleRunner(StateRunner):
             files = write_frame(frame, scratch, ())
             segments = [Segment(str(scratch / file.name)) for file in files]
         _check_memory(node, segments)
-        return run_attempts(
-            self._session,
+        return self._attempted(
             range(parts),
             lambda part, attempt: task.run_part(part, parts, attempt, segments),
         )

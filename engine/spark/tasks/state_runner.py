@@ -11,12 +11,13 @@ import shutil
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, quote
 from gscope.engine.spark.sql.file_frames import frame_of_files
+from gscope.engine.spark.tasks.task import measured_attempts
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State, accept
 from gscope.engine.storage.transfer.access import parquet_rows, read_parquet
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from gscope.queries.catalog.user_functions.files import UserFile
     from gscope.queries.expressions.schema import Schema
 
+_I = TypeVar("_I")
+
 
 @dataclass(frozen=True, slots=True)
 class FoldResult:
@@ -46,6 +49,8 @@ class FoldResult:
         output: the answers as an output; None until it is staged, and if they are not delivered.
         left_out: the number of answers, and of states of groups, left out because a sample's
             threshold fell.
+        cpu_ns: the CPU time of the thread and of the tasks that made it, in ns.
+        is_sql: whether Spark SQL evaluated a part.
     """
 
     files: tuple[WrittenFile, ...]
@@ -53,6 +58,8 @@ class FoldResult:
     frame: DataFrame | None = None
     output: Output | None = None
     left_out: int = 0
+    cpu_ns: int = 0
+    is_sql: bool = False
 
     @property
     def rows(self) -> int:
@@ -121,6 +128,12 @@ class Places:
     scratch: Path
 
 
+class _Tasks(threading.local):
+    """What the tasks of Spark that a thread has run have cost so far, in ns."""
+
+    cpu_ns = 0
+
+
 class StateRunner:
     """The operators of one program that keep rows in one way.
 
@@ -150,6 +163,20 @@ class StateRunner:
         self._user_files = user_files
         self.counts = Counts()
         self._counting = threading.Lock()
+        self._tasks = _Tasks()
+
+    @property
+    def task_cpu_ns(self) -> int:
+        """The CPU time in ns of the tasks of Spark that this thread has run so far."""
+        return self._tasks.cpu_ns
+
+    def _attempted(
+        self, items: Sequence[_I], work: Callable[[_I, str], TaskFiles]
+    ) -> list[TaskFiles]:
+        """Return the result of ``work`` for each item, each in a task of Spark."""
+        files, cpu_ns = measured_attempts(self._session, items, work)
+        self._tasks.cpu_ns += cpu_ns
+        return files
 
     def _run(
         self,

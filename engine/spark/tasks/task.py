@@ -8,6 +8,7 @@ answer itself and returns what it wrote and counted: there is no exchange, and n
 from __future__ import annotations
 
 import secrets
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -48,10 +49,12 @@ class TaskResult:
     Attributes:
         file: the file that it wrote.
         counts: the counts besides its rows.
+        cpu_ns: the CPU time of its process meanwhile, in ns.
     """
 
     file: WrittenFile
     counts: Counts = field(default_factory=Counts)
+    cpu_ns: int = 0
 
 
 STORED = {GsqlType.IP: pa.binary(16), GsqlType.STRING: pa.binary()}
@@ -83,11 +86,12 @@ class FileTask:
 
     def run(self, attempt: str) -> TaskResult:
         """Do the work; ``attempt`` makes the name of the file unique."""
+        began_ns = time.process_time_ns()
         writer = FileWriter(self.folder, part_name(self.number, attempt), self.temporal)
         counts = self.task.run(writer.write)
         file = writer.close()
         assert file is not None
-        return TaskResult(file, counts)
+        return TaskResult(file, counts, time.process_time_ns() - began_ns)
 
 
 class Runnable(Protocol[_R]):
@@ -104,6 +108,20 @@ def run_tasks(session: SparkSession, tasks: Sequence[Runnable[_R]]) -> list[_R]:
     other attempts write files of other names.
     """
     return run_attempts(session, tasks, lambda task, attempt: task.run(attempt))
+
+
+def measured_attempts(
+    session: SparkSession, items: Sequence[_I], work: Callable[[_I, str], _R]
+) -> tuple[list[_R], int]:
+    """Return what ``run_attempts`` does, and the CPU time of the processes of tasks in ns."""
+
+    def measured(item: _I, attempt: str) -> tuple[_R, int]:
+        began_ns = time.process_time_ns()
+        result = work(item, attempt)
+        return result, time.process_time_ns() - began_ns
+
+    done = run_attempts(session, items, measured)
+    return [result for result, _ in done], sum(cpu_ns for _, cpu_ns in done)
 
 
 def run_attempts(

@@ -161,3 +161,26 @@ def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
     observer.close()
     watch.on_look(late)  # reported while the step was committed
     assert seen(tmp_path)["current_step"] is None
+
+
+def test_counts_of_operators_are_never_below_those_of_a_killed_job(tmp_path: Path) -> None:
+    watched = steps("eth0")
+    observer = observed(tmp_path, watched)
+    first = batch(watched, "eth0", 0, 40)
+    watched.on_messages([first])
+    observer.on_messages([first], 0)
+    observer.close()
+    assert operator(tmp_path, "tens")["tuples_in_total"] == first.rows
+    again = steps("eth0")
+    restarted = observed(tmp_path, again)
+    restarted.close()
+    assert operator(tmp_path, "tens")["tuples_in_total"] == first.rows
+    again.on_messages([first, batch(again, "eth0", 1, 41)])
+    observed(tmp_path, again).close()
+    counted = operator(tmp_path, "tens")
+    assert (counted["tuples_in_total"], counted["tuples_read_total"]) == (2 * first.rows, 0)
+
+
+def operator(run_dir: Path, name: str) -> dict[str, Any]:
+    (found,) = (each for each in seen(run_dir)["operators"] if each["name"] == name)
+    return dict(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -11,6 +12,7 @@ from unittest import mock
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gscope.engine.steps.node_counts import NodeRun
 from gscope.engine.steps.steps import Carry, Evaluation, Step, Steps
 from gscope.engine.storage.commits import batch_to_json
 from gscope.engine.watermarks import release_size
@@ -52,26 +54,32 @@ class SetPlane:
 
     Attributes:
         answers: of each query the rows it gave; of a join the rows it read, by side.
+        read: how many rows each query read, all sides together.
     """
 
     segments: dict[str, list[int]]
     answers: dict[str, list[int]] = field(default_factory=dict)
     carried: dict[str, list[int]] = field(default_factory=dict)
+    read: Counter[str] = field(default_factory=Counter)
 
     def run(self, steps: Steps, step: Step) -> None:
         fresh: dict[str, list[int]] = {}
+        runs = []
         for work in step.works:
             if not work.reads_rows:
                 continue
             query = work.node.query
             sides = [self._input(work, side, fresh) for side in range(len(work.inputs))]
+            self.read[query] += sum(map(len, sides))
             epochs = sorted(
                 {epoch_of(work, s, row) for s, rows in enumerate(sides) for row in rows}
             )
             if isinstance(work.node, JoinNode):
+                runs.append(NodeRun(query, max(map(len, sides)), cpu_ns=7))
                 for side, rows in enumerate(sides):
                     self._answer(f"{query}.{side}", rows)
             else:
+                runs.append(NodeRun(query, len(epochs), cpu_ns=7))
                 fresh[query] = epochs
                 self._answer(query, epochs)
                 for row in epochs:
@@ -84,7 +92,7 @@ class SetPlane:
             for upstream in taken.carries
             if (carry := self._carry(step, work, side, upstream, fresh[upstream])) is not None
         ]
-        steps.on_evaluated(Evaluation(carries=tuple(carries)))
+        steps.on_evaluated(Evaluation(carries=tuple(carries), runs=tuple(runs)))
 
     def _answer(self, name: str, rows: list[int]) -> None:
         self.answers.setdefault(name, []).extend(sorted(rows))
@@ -126,6 +134,17 @@ class SetPlane:
         assert {name: rows for name, rows in self.answers.items() if rows} == {
             name: rows for name, rows in expected.items() if rows
         }
+
+    def check_counts(self, steps: Steps, segments: dict[str, list[int]]) -> None:
+        """What operators have read and given is what the plane has; nothing waits."""
+        for query in steps.operators:
+            counts = steps.counts.fields(query)
+            assert counts["tuples_in_total"] == counts["tuples_read_total"] == self.read[query]
+        logged, tens = sum(map(len, segments.values())), len(self.answers.get("tens", ()))
+        assert steps.counts.tuples_in("tens") == logged
+        assert steps.counts.tuples_out("tens") == tens
+        assert steps.counts.tuples_in("minutes") == tens
+        assert steps.counts.tuples_out("minutes") == len(self.answers.get("minutes", ()))
 
 
 def epoch_of(work: Work, side: int, row: int) -> int:
@@ -191,6 +210,7 @@ def test_any_interleaving_answers_every_epoch_once_and_in_order(
         assert all(after[query] >= before[query] for query in after)
         before = after
     plane.check(segments)
+    plane.check_counts(steps, segments)
     assert steps.is_finished
     assert steps.carried() == set()
 
@@ -228,6 +248,7 @@ def test_a_restart_from_any_commit_repeats_and_loses_nothing(
                 drain(steps, plane)
         drain(steps, plane)
     plane.check(segments)
+    plane.check_counts(steps, segments)
     assert steps.is_finished
 
 
