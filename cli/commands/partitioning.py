@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gscope.cli.rundir.records import choose_run
+from gscope.cli.rundir.records import choose_counted
 from gscope.cli.status.document import status_document
 from gscope.errors import GscopeError, UsageError
 from gscope.queries.analysis.partitioning.explained import explain_partitioning
@@ -51,13 +51,13 @@ def _counts(run: str, config: Config) -> Counts:
         document = _read(path)
     else:
         try:
-            document = status_document(choose_run(config.work_dir, run), time.time_ns())
+            document = status_document(choose_counted(config.work_dir, run), time.time_ns())
         except GscopeError as error:
             message = f"--statistics: there is no file {run}, and {error}"
             raise UsageError(message) from error
     try:
         packets = sum(each["received_packets"] for each in document["capture"]["interfaces"])
-        rows = {each["name"]: each["rows_total"] for each in document["queries"]}
+        rows = {**_undelivered(document), **_delivered(document)}
         counts = Counts(int(packets), {name: int(number) for name, number in rows.items()})
     except (KeyError, TypeError, ValueError) as error:
         message = f"--statistics: {run} has no counts: expected those of `gscope status --json`"
@@ -66,6 +66,25 @@ def _counts(run: str, config: Config) -> Counts:
         message = f"--statistics: run {run} has received no packets"
         raise UsageError(message)
     return counts
+
+
+def _delivered(document: dict[str, Any]) -> dict[str, int]:
+    return {each["name"]: each["rows_total"] for each in document["queries"]}
+
+
+def _undelivered(document: dict[str, Any]) -> dict[str, int]:
+    """Return the rows of queries that only others read, as far as the run counted them."""
+    operators = (document.get("job") or {}).get("operators", ())
+    rows = {each["name"]: each.get("tuples_out_total") for each in operators}
+    for stream in document["capture"].get("streams", ()):
+        # The rows of a table are parts of groups.
+        if not stream.get("table_slots") and stream["lfta"] not in rows:
+            rows[stream["lfta"]] = sum(
+                each["tuples_out_total"]
+                for each in document["capture"]["streams"]
+                if each["lfta"] == stream["lfta"]
+            )
+    return {name: number for name, number in rows.items() if number is not None}
 
 
 def _read(path: Path) -> Any:

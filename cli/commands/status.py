@@ -13,14 +13,7 @@ from gscope.cli.commands.option_groups import run_argument, run_name, run_name_o
 from gscope.cli.commands.options import option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rich.console import RenderableType
-
     from gscope.cli.config.effective import Config
-
-_PIPE_COLUMNS = 200
-"""The width of tables that do not go to a terminal: wide enough to cut nothing."""
 
 
 @click.command(short_help="List the runs, or show the state of one.")
@@ -54,6 +47,7 @@ def status(
     """
     from gscope.cli.rundir.records import choose_run, find_runs
     from gscope.cli.status.document import status_document, traces
+    from gscope.cli.status.printing import print_view
     from gscope.errors import GscopeError, UsageError
 
     if sum((is_watch, trace is not None, is_json, is_prometheus)) > 1:
@@ -75,19 +69,20 @@ def status(
         from gscope.cli.status.run_list import run_list
 
         now_ns = time.time_ns()
-        _print(run_list([status_document(each, now_ns) for each in runs]))
+        print_view(run_list([status_document(each, now_ns) for each in runs]))
         return 0
     run = choose_run(config.work_dir, name)
     if is_watch:
+        from gscope.cli.status.view import status_view
         from gscope.cli.status.watch import watch
 
-        return watch(run)
+        return watch(run, lambda run, now_ns: status_view(status_document(run, now_ns)))
     document = status_document(run, time.time_ns())
     if trace is not None:
         from gscope.cli.status.trace_view import one_trace
 
         newest = (document["job"] or {"heartbeats": {"newest": None}})["heartbeats"]["newest"]
-        _print(one_trace(traces(run.path), newest, trace))
+        print_view(one_trace(traces(run.path), newest, trace))
     elif is_json:
         click.echo(json.dumps(document, indent=1, ensure_ascii=False))
     elif is_prometheus:
@@ -97,17 +92,5 @@ def status(
     else:
         from gscope.cli.status.view import status_view
 
-        _print(status_view(document))
+        print_view(status_view(document))
     return 0
-
-
-def _print(parts: Iterable[RenderableType]) -> None:
-    """Print in colours and in the width of a terminal; elsewhere plain, with nothing cut."""
-    from rich.console import Console, Group
-
-    is_terminal = sys.stdout.isatty()
-    console = Console(width=None if is_terminal else _PIPE_COLUMNS, highlight=False)
-    with console.capture() as captured:
-        console.print(Group(*parts))
-    for line in captured.get().splitlines():
-        click.echo(line.rstrip())

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 FOLDER_PREFIX = "run-"
+ENDED_FOLDER = "ended"
+"""The folder of what stays of runs that have ended, in the work dir; see ``ended.py``."""
+
 MAX_RESTARTS_KEPT = 100
 
 RunState = Literal["starting", "running", "stopping", "ended", "failed", "recorded"]
@@ -145,6 +148,21 @@ def find_runs(work_dir: Path) -> tuple[RunRecord, ...]:
     """Return all runs in ``work_dir``, active and stale, in the order in which they began."""
     records = [read_run(path) for path in work_dir.glob(f"{FOLDER_PREFIX}*")]
     return tuple(sorted((r for r in records if r is not None), key=lambda r: (r.began_ns, r.name)))
+
+
+def choose_counted(work_dir: Path, name: str) -> RunRecord:
+    """Return the run called ``name``, or what stays of it if it has ended.
+
+    Raises:
+        GscopeError: there is no run, and none has left its counters (exit code 1).
+        UsageError: no run has that name.
+    """
+    runs = find_runs(work_dir)
+    ended = find_runs(work_dir / ENDED_FOLDER)
+    if not runs and not ended:
+        return choose_run(work_dir, name)
+    names = {run.name for run in runs}
+    return _named((*runs, *(run for run in ended if run.name not in names)), name)
 
 
 def choose_run(work_dir: Path, name: str | None) -> RunRecord:

@@ -143,6 +143,7 @@ class Session:
         Raises:
             GscopeError: a query is invalid, or a process failed.
         """
+        from gscope.cli.rundir.ended import keep_counters
         from gscope.cli.rundir.run_dir import RunDir
         from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
         from gscope.cli.session.run_name import default_name
@@ -169,6 +170,8 @@ class Session:
                 said = list(_said(outcome, rows, report))
                 run_dir.write_summary("".join(f"{line}\n" for line in said))
                 log.note("run", "\n".join(said))
+            if is_named and not self.is_live:
+                keep_counters(run_dir.path)
         for line in said:
             click.echo(line, err=True)
         return _exit_code(outcome, self.config)

@@ -56,14 +56,14 @@ def status_document(run: RunRecord, now_ns: int) -> Document:
 def _document(run: RunRecord, now_ns: int) -> Document:
     capture = _counters(run.path / CAPTURE_STATISTICS_FILE, _CAPTURE_FIELDS)
     job = _counters(run.path / JOB_STATISTICS_FILE, _JOB_FIELDS)
-    clock_ns = _clock_ns(run, capture, job, now_ns)
+    at_ns = clock_ns(run, capture, job, now_ns)
     return {
         "schema": SCHEMA,
         "now_ns": now_ns,
         "run": _run(run),
         "capture": capture,
         "job": job,
-        "queries": [_query(name, capture, job, clock_ns) for name in _queries(run, job)],
+        "queries": [_query(name, capture, job, at_ns) for name in _queries(run, job)],
         "loss": {
             "interfaces": [_interface_sum(each) for each in (capture or {}).get("interfaces", ())],
             "tuples": _tuple_sum(capture, job),
@@ -103,7 +103,7 @@ def _run(run: RunRecord) -> Document:
     return {**fields, "path": str(run.path), "standing": run.standing}
 
 
-def _clock_ns(
+def clock_ns(
     run: RunRecord, capture: Document | None, job: Document | None, now_ns: int
 ) -> int | None:
     """Return the time to compare watermarks with: the current time, in a replay the trace's."""

@@ -21,6 +21,36 @@ def count(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
+def rate(value: float | None) -> str:
+    """Return a number of something a second, such as ``12,345``, ``3.2`` or ``0``."""
+    if value is None or value >= 9.95:
+        return count(value)
+    if 0 < value < 0.05:
+        return "<0.1"
+    return f"{value:.1f}" if value else "0"
+
+
+def cost(nanoseconds: float | None) -> str:
+    """Return a time for each of many things, such as ``85ns``, ``1.2µs`` or ``34ms``."""
+    if nanoseconds is None:
+        return NOTHING
+    for unit_ns, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")):
+        if nanoseconds >= unit_ns or unit == "ns":
+            value = nanoseconds / unit_ns
+            return f"{value:.1f}{unit}" if value < 9.95 and unit != "ns" else f"{value:.0f}{unit}"
+    raise AssertionError
+
+
+def ratio(value: float | None) -> str:
+    """Return a ratio that may be small or above 1, such as ``12%``, ``0.03%`` or ``250%``."""
+    if value is None:
+        return NOTHING
+    percent = 100 * value
+    if percent >= 9.95 or percent == 0:
+        return f"{percent:,.0f}%"
+    return "<0.01%" if percent < 0.005 else f"{percent:.2g}%"
+
+
 def size(value: int | None) -> str:
     """Return a size such as ``12.3M``, in powers of 1024."""
     if value is None:

@@ -1,4 +1,4 @@
-"""``gscope status --watch``: the view of a run, redrawn when its counters change."""
+"""``--watch`` of ``status`` and ``explain``: the view of a run, redrawn when its counters change."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import termios
 import time
 import tty
+from collections.abc import Callable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,13 @@ from rich.live import Live
 from rich.text import Text
 
 from gscope.cli.rundir.records import read_run
-from gscope.cli.status.document import status_document
-from gscope.cli.status.view import status_view
 from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE, JOB_STATISTICS_FILE, RUN_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from rich.console import RenderableType
 
     from gscope.cli.rundir.records import RunRecord
 
@@ -31,24 +32,27 @@ LOOK_S = 0.25
 REDRAW_S = 1.0
 """Seconds after which the view is redrawn without a change: it shows times that pass."""
 
+View = Callable[["RunRecord", int], "Iterable[RenderableType]"]
+"""Returns the parts of the view of a run at a time in ns, from top to bottom."""
+
 _QUIT = ("q", "Q", "\x04")
 _FILES = (RUN_FILE, CAPTURE_STATISTICS_FILE, JOB_STATISTICS_FILE)
 
 
-def watch(run: RunRecord) -> int:
+def watch(run: RunRecord, view: View) -> int:
     """Show ``run`` until q, Ctrl-C or its end; return the exit code."""
     try:
-        return _follow(run)
+        return _follow(run, view)
     except KeyboardInterrupt:
         return 0
 
 
-def _follow(run: RunRecord) -> int:
+def _follow(run: RunRecord, view: View) -> int:
     console = Console(highlight=False)
     path, shown, drawn_s = run.path, _changes(run.path), time.monotonic()
     with (
         _keys() as pressed,
-        Live(_view(run), console=console, screen=True, auto_refresh=False) as live,
+        Live(_drawn(run, view), console=console, screen=True, auto_refresh=False) as live,
     ):
         live.refresh()
         while pressed(LOOK_S) not in _QUIT:
@@ -58,17 +62,17 @@ def _follow(run: RunRecord) -> int:
             changes = _changes(path)
             if changes != shown or time.monotonic() - drawn_s >= REDRAW_S:
                 run, shown, drawn_s = latest, changes, time.monotonic()
-                live.update(_view(run), refresh=True)
+                live.update(_drawn(run, view), refresh=True)
         else:
             return 0
     console.print(f"run {run.name} {'has ended' if latest is None else latest.standing}")
     return 0
 
 
-def _view(run: RunRecord) -> Group:
+def _drawn(run: RunRecord, view: View) -> Group:
     # At the top: a view that is too long for the terminal is truncated at the bottom.
     hint = Text("q quits", "dim")
-    return Group(hint, *status_view(status_document(run, time.time_ns())))
+    return Group(hint, *view(run, time.time_ns()))
 
 
 def _changes(path: Path) -> tuple[int, ...]:

@@ -388,7 +388,7 @@ def test_a_command_that_runs_nothing_has_no_settings_but_those_it_explains(name:
     of_samples = {"shedding.mode", "shedding.min_rate", "shedding.rate"}
     known = {"lookups"}
     if name == "explain":
-        known |= of_samples | {"partitions"}
+        known |= of_samples | {"partitions", "work_dir"}
     assert {setting.key for setting in SETTINGS if setting.long in shown} == known
 
 

@@ -1,4 +1,4 @@
-"""``gscope status --watch`` on a terminal of the test's own."""
+"""``--watch`` of ``gscope status`` and ``gscope explain`` on a terminal of the test's own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.cli.status.run_folder import run_folder
+from tests.engine.steps.watched_steps import steps
+
+from gscope.queries.plan.program_file import write_program
+from gscope.queries.run_folder.layout import PROGRAM_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,11 +30,14 @@ LINES, COLUMNS = 40, 80
 class Watching:
     """The command on a terminal of 80 columns."""
 
-    def __init__(self, work: Path, lines: int = LINES) -> None:
+    def __init__(self, work: Path, *words: str, lines: int = LINES) -> None:
         self._terminal, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, COLUMNS, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gscope", "status", "--watch", "--work-dir", str(work)],
+            [
+                *(sys.executable, "-m", "gscope", *(words or ("status",))),
+                *("--watch", "--work-dir", str(work)),
+            ],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -85,6 +92,24 @@ def test_it_ends_with_the_run(tmp_path: Path) -> None:
 def test_ctrl_c_leaves(tmp_path: Path) -> None:
     with run_folder(tmp_path, has_reported=False):
         watching = Watching(tmp_path)
+        watching.wait_for("q quits")
+        watching.process.send_signal(signal.SIGINT)
+        assert watching.end() == 0
+
+
+def test_a_plan_is_followed_from_its_compilation_to_its_end(tmp_path: Path) -> None:
+    with run_folder(tmp_path) as run_dir:
+        watching = Watching(tmp_path, "explain", "--run", "talkers")
+        watching.wait_for("has no plan yet")
+        write_program(run_dir.path / PROGRAM_FILE, steps("eth0", "eth1").program)
+        watching.wait_for("LFTA tens")
+    watching.wait_for("run talkers has ended")
+    assert watching.end() == 0
+
+
+def test_ctrl_c_leaves_a_plan(tmp_path: Path) -> None:
+    with run_folder(tmp_path):
+        watching = Watching(tmp_path, "explain", "--run", "talkers")
         watching.wait_for("q quits")
         watching.process.send_signal(signal.SIGINT)
         assert watching.end() == 0
