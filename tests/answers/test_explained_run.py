@@ -36,6 +36,10 @@ QUERY shares:
 SELECT f.tb, f.srcPort, f.packets, t.packets AS total FROM flows f, talkers t
 WHERE f.tb = t.tb AND f.srcIP = t.srcIP;
 
+QUERY ages:
+SELECT tb, srcIP, running_count(*) AS packets FROM TCP WHERE ipversion = 4 AND len > 60
+GROUP BY time/20 AS tb, srcIP CLOSING_WHEN count(*) = 0;
+
 QUERY requests:
 SELECT timestamp, srcPort FROM TCP WHERE ipversion = 4 AND destPort = 80;
 
@@ -164,6 +168,13 @@ def test_operators_read_and_give_their_rows(replayed: Replayed, expected: Expect
         assert node["is_sql"] or node["cpu_ns"] > 0
 
 
+def test_a_running_aggregation_reads_what_its_lfta_gives(replayed: Replayed) -> None:
+    lfta, node = replayed.node("LFTA ages"), replayed.node("ages")
+    assert lfta["tuples_in"] == replayed.node("LFTA flows")["tuples_in"]
+    assert node["tuples_in"] == node["tuples_read"] == lfta["tuples_out"] > 0
+    assert node["cpu_ns"] > 0
+
+
 def test_figures_are_those_of_the_summary_and_of_the_files(
     replayed: Replayed, expected: Expected
 ) -> None:
@@ -174,6 +185,7 @@ def test_figures_are_those_of_the_summary_and_of_the_files(
         with (replayed.folder / "answers" / f"{result['name']}.csv").open() as file:
             assert sum(1 for _ in csv.reader(file)) == rows + 1
     assert {result["name"] for result in replayed.figures["results"]} == {
+        "ages",
         "whole",
         "shares",
         "web",
