@@ -28,6 +28,7 @@ COMMANDS = {
     "capture": "gscope.cli.commands.capture:capture",
     "stop": "gscope.cli.commands.stop:stop",
     "status": "gscope.cli.commands.status:status",
+    "view": "gscope.cli.commands.view:view",
     "check": "gscope.cli.commands.check:check",
     "explain": "gscope.cli.commands.explain:explain",
     "schema": "gscope.cli.commands.schema:schema",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from gscope.cli.view.accounts import account_of, final_account
 from gscope.cli.view.model import ViewModel
 from gscope.cli.view.rows.columns import answer_of
-from gscope.cli.view.terminal.screen import TerminalScreen
+from gscope.cli.view.terminal.screen import open_terminal
 from gscope.cli.view.viewer import Viewer
 from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE
 from gscope.queries.run_folder.snapshot import read_snapshot
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.progress import RunObserver
     from gscope.cli.render.progress_text import RunPhase
-    from gscope.cli.view.terminal.screen import Screen
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.process_events import CaptureProgress
 
@@ -50,7 +49,7 @@ class LiveView:
     def __init__(self, observer: RunObserver, title: str, run_dir: Path, *, is_live: bool) -> None:
         self._run_dir = run_dir
         self._model = ViewModel(title, is_live=is_live)
-        self._viewer = Viewer(self._model, _open_terminal, _interrupt, self._look, self._notify)
+        self._viewer = Viewer(self._model, open_terminal, _interrupt, self._look, self._notify)
         self.observer = ViewObserver(observer, self._model, self._viewer)
         self._outcome: Outcome | None = None
         self._sink: ViewSink | None = None
@@ -203,11 +202,6 @@ class ViewObserver:
 
     def on_pager_end(self) -> None:
         """Do nothing: a view has no pager."""
-
-
-def _open_terminal() -> tuple[Screen, Callable[[], None]]:
-    screen = TerminalScreen()
-    return screen, screen.close
 
 
 def _interrupt() -> None:

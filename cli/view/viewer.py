@@ -33,7 +33,8 @@ class Viewer:
     Args:
         model: what there is to see.
         open_screen: returns the screen, and what restores the terminal.
-        on_quit: called when the user asks to end a run that has not ended.
+        on_quit: called when the user asks to end a run that has not ended; None if the run goes on
+            when the user leaves.
         look: called every second, to bring the account of the run up to date.
         notify: notifies the user of what has been recorded.
     """
@@ -42,7 +43,7 @@ class Viewer:
         self,
         model: ViewModel,
         open_screen: Callable[[], tuple[Screen, Callable[[], None]]],
-        on_quit: Callable[[], None],
+        on_quit: Callable[[], None] | None,
         look: Callable[[], None],
         notify: Callable[[str], None],
     ) -> None:
@@ -94,7 +95,7 @@ class Viewer:
             pass  # the terminal is gone, and the run has its SIGHUP
         except BaseException as error:  # raised by leave() once the terminal is restored
             self._error = error
-            if not self._model.state.has_ended:
+            if self._on_quit is not None and not self._model.state.has_ended:
                 self._on_quit()
         finally:
             self._recorder.stop()
@@ -134,8 +135,8 @@ class Viewer:
                 drawn_size = None
 
     def _quit(self, choices: Choices) -> bool:
-        """End the run, or return False to leave the view of one that has ended."""
-        if self._model.state.has_ended:
+        """End the run; return False to leave the view, of a run that has ended or goes on."""
+        if self._model.state.has_ended or self._on_quit is None:
             return False
         self._on_quit()
         choices.message = "the run ends, and answers what it has read; q again ends it at once"

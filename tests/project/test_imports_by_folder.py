@@ -171,13 +171,13 @@ cli/sinks: cli/config cli/delivery
 cli/supervision: cli cli/rundir cli/config cli/render cli/delivery
 cli/view/rows: cli/config cli/sinks
 cli/view/terminal: cli/sinks
-cli/view: cli/config cli/render cli/sinks cli/view/rows cli/view/terminal
+cli/view: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/view/rows cli/view/terminal
 cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/supervision cli/view
     cli/view/terminal
 cli/agent: cli cli/rundir cli/config cli/render cli/supervision cli/session
 cli/status: cli/rundir cli/render
 cli/commands: cli/rundir cli/config cli/completion cli/manual cli/render cli/session cli/agent
-    cli/status
+    cli/status cli/view cli/view/terminal
 cli/main.py: cli/render
 """
 

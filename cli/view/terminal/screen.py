@@ -17,7 +17,7 @@ from gscope.cli.view.terminal.styles import cropped, encoded
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gscope.cli.view.terminal.keys import Event
     from gscope.cli.view.terminal.styles import Line
@@ -177,3 +177,9 @@ class TerminalScreen:
                 data = data[os.write(self._descriptor, data) :]
         except OSError as error:
             raise EOFError from error
+
+
+def open_terminal() -> tuple[Screen, Callable[[], None]]:
+    """Return the terminal that controls the process, and what restores it."""
+    screen = TerminalScreen()
+    return screen, screen.close
