@@ -13,6 +13,7 @@ from gscope.cli.delivery.turns import Turns
 from gscope.engine.sinks.columns import readable, readable_schema
 from gscope.engine.sinks.pieces import bounded_pieces
 from gscope.engine.storage.outputs import read_output, remove_output
+from gscope.engine.storage.read_ahead import ReadAhead
 from gscope.errors import EngineError
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.plan.row_order import visible
@@ -196,8 +197,31 @@ class Delivery:
         bounds: Mapping[str, Mapping[str, float]],
     ) -> None:
         """Deliver outputs, by query, or queue them until those of other queries arrive."""
-        for query in (each for each in self.rows if each not in self._streamed):
-            tables = self._read(came[query]) if query in came else iter(())
+        queries = [each for each in self.rows if each not in self._streamed]
+        early = {query: self._size(came[query]) for query in queries if self._is_early(query, came)}
+        with ReadAhead(early, lambda query: self._read(came[query])) as ahead:
+            self._take_each(queries, came, bounds, ahead)
+
+    def _is_early(self, query: str, came: Mapping[str, CommittedOutput]) -> bool:
+        """Return whether all rows of an output are delivered when its turn comes."""
+        waits = self._interleaving is not None and self._interleaving.orders(query)
+        return query in came and not waits and query not in self._lacking
+
+    def _size(self, output: CommittedOutput) -> int:
+        """Return the bytes of an output; 0 if files are missing, which reading reports."""
+        path = self._outputs / output.path
+        files = [path / name for name in output.files] or [path]
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def _take_each(
+        self,
+        queries: Iterable[str],
+        came: Mapping[str, CommittedOutput],
+        bounds: Mapping[str, Mapping[str, float]],
+        ahead: ReadAhead[str],
+    ) -> None:
+        for query in queries:
+            tables = ahead.tables(query) if query in came else iter(())
             held = self._held.get(query)
             bound = -math.inf
             if held is not None:
