@@ -152,7 +152,7 @@ class Session:
         from gscope.cli.sinks.open_sink import ensure_shows_times
 
         ensure_shows_times(self.config, self.folder)
-        ensure_viewable(self.config, self.folder)
+        ensure_viewable(self)
         is_named = self.name is not None
         name = self.name or default_name(self.request)
         with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:

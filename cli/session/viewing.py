@@ -11,23 +11,28 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from gscope.cli.config.effective import Config
     from gscope.cli.render.progress import RunObserver
     from gscope.cli.session.session import Session
     from gscope.cli.view.live_view import LiveView
 
 
-def ensure_viewable(config: Config, folder: Path | None) -> None:
+def is_viewed(session: Session) -> bool:
+    """Return whether the answers of a run go to a view; a run for other hosts has no answers."""
+    from gscope.cli.sinks.open_sink import VIEW
+
+    serves = session.listener is not None or session.requested is not None
+    return session.config.output_format == VIEW and not serves
+
+
+def ensure_viewable(session: Session) -> None:
     """Check that there is a terminal if the view is requested.
 
     Raises:
         UsageError: there is none, or answers go to files.
     """
-    from gscope.cli.sinks.open_sink import VIEW
-
-    if config.output_format != VIEW:
+    if not is_viewed(session):
         return
-    if folder is not None:
+    if session.folder is not None:
         message = (
             "a view is not written to files; leave out -w, or choose csv, ndjson, parquet or arrow"
         )
@@ -48,9 +53,7 @@ def live_view(
         name: its name.
         observer: the observer before and after the view.
     """
-    from gscope.cli.sinks.open_sink import VIEW
-
-    if session.config.output_format != VIEW or session.listener is not None:
+    if not is_viewed(session):
         return nullcontext()
     # Imported only here: a run without a view loads nothing of it.
     from gscope.cli.view.live_view import LiveView
