@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_GEOIP = ("/var/lib/GeoIP", "/usr/share/GeoIP")
+"""Where geoipupdate and packages of distributions put databases."""
+
 _OF_SYSTEMS: dict[str, tuple[str, ...]] = {
+    "asn": tuple(f"{folder}/GeoLite2-ASN.mmdb" for folder in _GEOIP),
+    "country": tuple(
+        f"{folder}/GeoLite2-{kind}.mmdb" for kind in ("Country", "City") for folder in _GEOIP
+    ),
     "networks": (),
     "services": ("/etc/services",),
 }

@@ -384,8 +384,9 @@ SETTINGS: tuple[Setting, ...] = (
         "lookups",
         LOOKUP,
         {},
-        "file in which functions look values up: networks=FILE for network(), services=FILE for"
-        " service(). May be repeated. Default: the file of the system, such as /etc/services",
+        "file in which functions look values up: asn=FILE for asn(), country=FILE for country(),"
+        " networks=FILE for network(), services=FILE for service(). May be repeated. Default: the"
+        " file of the system, such as /etc/services",
         flag="--lookup",
     ),
     Setting(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gscope.engine.lookups.maxmind_file import read_asn, read_country
 from gscope.engine.lookups.networks_file import read_networks
 from gscope.engine.lookups.services_file import read_services
 from gscope.errors import EngineError
@@ -21,9 +22,16 @@ if TYPE_CHECKING:
 _LARGEST_FILE = 64 << 20
 """The most bytes of a text file: more is a mistake, and would need gigabytes to read."""
 
+_LARGEST_DATABASE = 1 << 30
+"""The most bytes of a MaxMind DB; the largest that are published have some 200 MB."""
+
 _READERS: dict[str, Callable[[str, str], LookupTable]] = {
     "networks": read_networks,
     "services": read_services,
+}
+_DATABASES: dict[str, Callable[[bytes, str], LookupTable]] = {
+    "asn": read_asn,
+    "country": read_country,
 }
 
 
@@ -33,19 +41,24 @@ def read_lookup(name: str, path: str) -> LookupTable:
     Raises:
         EngineError: the file cannot be read, or is invalid; the message names the line.
     """
+    read = _DATABASES.get(name)
+    largest = _LARGEST_FILE if read is None else _LARGEST_DATABASE
     try:
         with Path(path).open("rb") as file:
-            data = file.read(_LARGEST_FILE + 1)
-        if len(data) > _LARGEST_FILE:
-            message = f"cannot read {name} from {path}: it is larger than {_LARGEST_FILE} bytes"
-            raise EngineError(message)
+            data = file.read(largest + 1)
+    except (OSError, ValueError) as error:
+        message = f"cannot read {name} from {path}: {os_reason(error)}"
+        raise EngineError(message) from None
+    if len(data) > largest:
+        message = f"cannot read {name} from {path}: it is larger than {largest} bytes"
+        raise EngineError(message)
+    if read is not None:
+        return read(data, path)
+    try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         message = f"{path}:{line}: the line is not UTF-8 text"
-        raise EngineError(message) from None
-    except (OSError, ValueError) as error:
-        message = f"cannot read {name} from {path}: {os_reason(error)}"
         raise EngineError(message) from None
     return _READERS[name](text, path)
 

@@ -32,7 +32,8 @@ class LookupTable:
 
     Attributes:
         starts: the first key of each range, ascending; a range ends before the next begins.
-        places: the place in ``values`` of each range; ``NO_VALUE`` for none.
+        places: the place in ``values`` of each range; ``NO_VALUE`` for none, and less for an alias
+            (``alias_of``).
         values: the distinct values: STRING with one character for each byte, or INT.
     """
 
@@ -42,9 +43,32 @@ class LookupTable:
 
     def find(self, keys: NDArray[Any]) -> pa.Array:
         """Return the value of each key; NULL where there is none."""
-        found = np.searchsorted(self.starts, keys, side="right") - 1
-        places = np.where(found < 0, NO_VALUE, self.places[np.maximum(found, 0)])
+        places = self._places(keys)
+        for alias in np.unique(places[places < NO_VALUE]):
+            is_alias = places == alias
+            places[is_alias] = self._places(_embedded(keys[is_alias], alias_of(int(alias))))
         return self.values.take(pa.array(places, pa.int32(), mask=places == NO_VALUE))
+
+    def _places(self, keys: NDArray[Any]) -> NDArray[np.int32]:
+        found = np.searchsorted(self.starts, keys, side="right") - 1
+        return np.where(found < 0, np.int32(NO_VALUE), self.places[np.maximum(found, 0)])
+
+
+def alias_of(byte: int) -> int:
+    """Return the place of addresses that have the value of the IPv4 address from that byte on.
+
+    It is its own inverse: ``alias_of`` an alias is the byte.
+    """
+    return NO_VALUE - 1 - byte
+
+
+def _embedded(keys: NDArray[Any], byte: int) -> NDArray[Any]:
+    """Return the keys of the IPv4 addresses that addresses have from a byte on."""
+    octets = np.frombuffer(keys.tobytes(), np.uint8).reshape(-1, ADDRESS_BYTES)
+    made = np.zeros_like(octets)
+    made[:, 10:12] = 0xFF
+    made[:, 12:] = octets[:, byte : byte + 4]
+    return np.frombuffer(made.tobytes(), _ADDRESS)
 
 
 def address_table(ranges: Iterable[Range], values: Sequence[bytes]) -> LookupTable:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.answers.test_address_families import ADDRESSES, write_capture
+from tests.engine.lookups.maxmind_writer import ALIASES, database
 from tests.golden.driver import COMPILED, RESTLESS, answer
 
 from gscope.errors import ResolveError, UnsupportedError
 from gscope.queries.analysis.typing import lookups
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.lookup_files import LOOKUP_NAMES
 from gscope.queries.plan.lookups import with_lookups
 
 if TYPE_CHECKING:
@@ -34,12 +36,18 @@ NETWORKS = {
     "2001:db8::/32": "documents",
     "fe80::/10": "link",
 }
+COUNTRIES: dict[str, dict[str, Any]] = {
+    "8.0.0.0/8": {"autonomous_system_number": 15169, "country": {"iso_code": "US"}},
+    "8.8.0.0/16": {"autonomous_system_number": 4200000000, "country": {"iso_code": "DE"}},
+    "192.168.0.0/16": {"country": {"iso_code": "DE"}},
+    "2001:db8::/48": {"autonomous_system_number": 64496, "country": {}},
+}
 TIMES = 3
 
 
 @pytest.fixture(autouse=True)
 def _offered() -> Iterator[None]:
-    lookups.offer(("networks", "services"))
+    lookups.offer(LOOKUP_NAMES)
     yield
     lookups.offer(())
 
@@ -50,7 +58,12 @@ def compiled(query: str, folder: Path, partitions: int = 1) -> Program:
     services.write_text("compressnet 2/tcp\nmanagement 2/udp\n", encoding="utf-8")
     context = replace(CompileContext(("a",), {}, {}), partitions=partitions)
     program = compile_queries([QueryText(query, "q")], context).program
-    return with_lookups(program, {"networks": str(networks), "services": str(services)})
+    files = {"networks": networks, "services": services}
+    if "country" in query:
+        files["asn"] = files["country"] = folder / "db.mmdb"
+        records = {ipaddress.ip_network(text): record for text, record in COUNTRIES.items()}
+        (folder / "db.mmdb").write_bytes(database(records, aliases=ALIASES))
+    return with_lookups(program, {name: str(path) for name, path in files.items()})
 
 
 def name_of(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
@@ -88,6 +101,30 @@ def test_groups_by_name_are_those_of_single_packets(
         for name, count in names.items()
     ]
     assert queried(query, tmp_path, spark, variation) == sorted(expected)
+
+
+@pytest.mark.spark
+def test_countries_and_numbers_of_systems(tmp_path: Path, spark: SparkSession) -> None:
+    query = (
+        "SELECT tb, country(srcIP) AS country, asn(srcIP) AS asn, count(*) AS n FROM UDP"
+        " GROUP BY time/3600 AS tb, country(srcIP), asn(srcIP)"
+    )
+    networks = [ipaddress.ip_network(text) for text in COUNTRIES]
+    groups = Counter[tuple[str, str]]()
+    for address in ADDRESSES:
+        # Files of MaxMind have IPv4 also as ::ffff:a.b.c.d and as ::a.b.c.d.
+        bits = int(address)
+        is_four = address.version == 4 or bits >> 32 in (0, 0xFFFF)
+        plain = ipaddress.IPv4Address(bits & 0xFFFFFFFF) if is_four else address
+        holding = [n for n in networks if n.version == plain.version and plain in n]
+        record: dict[str, Any] = {}
+        if holding:
+            record = COUNTRIES[str(max(holding, key=lambda n: n.prefixlen))]
+        number = str(record.get("autonomous_system_number", ""))
+        groups[record.get("country", {}).get("iso_code", ""), number] += TIMES
+    assert len(groups) == 4
+    expected = sorted([*group, str(count)] for group, count in groups.items())
+    assert queried(query, tmp_path, spark, RESTLESS) == expected
 
 
 @pytest.mark.spark

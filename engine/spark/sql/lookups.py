@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _KEYS: dict[str, Callable[..., Any]] = {
+    "asn": address_keys,
+    "country": address_keys,
     "network": address_keys,
     "service": service_keys,
 }

@@ -1,4 +1,4 @@
-"""Functions that look values up in local files: names of networks, names of services.
+"""Functions that look values up in local files, by address or by port.
 
 This module holds only their types and facts. The HFTA job reads the files (``engine/lookups/``) and
 evaluates the functions on whole columns; an LFTA ships the arguments.
@@ -42,10 +42,12 @@ def _entry(name: str, result: GsqlType, *parameters: GsqlType) -> FunctionEntry:
 
 
 _FUNCTIONS = (
+    _entry("asn", GsqlType.INT, GsqlType.IP),
+    _entry("country", GsqlType.STRING, GsqlType.IP),
     _entry("network", GsqlType.STRING, GsqlType.IP),
     _entry("service", GsqlType.STRING, GsqlType.INT, GsqlType.INT),
 )
 LOOKUPS = {entry.name: entry for entry in _FUNCTIONS}
 
-LOOKUP_OF = {"network": "networks", "service": "services"}
+LOOKUP_OF = {"asn": "asn", "country": "country", "network": "networks", "service": "services"}
 """The name of the lookup in which each function searches, as settings give it."""

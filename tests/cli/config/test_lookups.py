@@ -31,7 +31,7 @@ def test_what_is_shown_is_read() -> None:
         ("networks", "invalid lookup 'networks': expected NAME=FILE"),
         ("networks=", "invalid lookup 'networks=': expected NAME=FILE"),
         ("network=a.csv", "unknown lookup 'network'; did you mean 'networks'?"),
-        ("x=a.csv", "unknown lookup 'x'; expected one of networks, services"),
+        ("x=a.csv", "unknown lookup 'x'; expected one of asn, country, networks, services"),
         ("services=a\nservices=b", "the lookup services is given twice"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -21,7 +21,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def found(table: LookupTable, addresses: list[Address]) -> list[str | None]:
+def found(table: LookupTable, addresses: list[Address]) -> list[Any]:
     """What the table has for addresses, in the middle of a column with NULLs."""
     values = [parse_ip(str(address)) for address in addresses]
     packed = [None if value is None else value.to_bytes(16, "big") for value in values]
