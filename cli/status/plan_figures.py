@@ -126,7 +126,7 @@ def _lfta(lfta: Lfta, capture: Mapping[str, Any] | None) -> dict[str, Any]:
     taken, given = _sum(streams, "tuples_in"), _sum(streams, "tuples_out")
     return {
         "name": f"LFTA {lfta.name}",
-        "kind": "grouping" if lfta.is_aggregation else "selection",
+        "kind": _kind(lfta),
         "reads": list(lfta.interfaces),
         "tuples_in": taken,
         "tuples_out": given,
@@ -147,6 +147,13 @@ def _lfta(lfta: Lfta, capture: Mapping[str, Any] | None) -> dict[str, Any]:
         "state_bound": lfta_state_bound(lfta),
         "streams": streams,
     }
+
+
+def _kind(lfta: Lfta) -> str:
+    """Return what an LFTA does; the rows of ``answers`` are those of operators of other hosts."""
+    if lfta.answers is not None:
+        return "answers"
+    return "grouping" if lfta.is_aggregation else "selection"
 
 
 def _node(

@@ -36,6 +36,11 @@ QUERY shares:
 SELECT f.tb, f.srcPort, f.packets, t.packets AS total FROM flows f, talkers t
 WHERE f.tb = t.tb AND f.srcIP = t.srcIP;
 
+QUERY pairs:
+SELECT a.tb, a.srcPort, b.packets FROM flows a, flows b
+WHERE a.tb = b.tb AND a.srcIP = b.destIP AND a.destIP = b.srcIP
+AND a.srcPort = b.destPort AND a.destPort = b.srcPort AND a.srcIP < a.destIP;
+
 QUERY ages:
 SELECT tb, srcIP, running_count(*) AS packets FROM TCP WHERE ipversion = 4 AND len > 60
 GROUP BY time/20 AS tb, srcIP CLOSING_WHEN count(*) = 0;
@@ -108,6 +113,7 @@ def expected() -> Expected:
                     groups[int(at) // 20, ip.src, ip.dst, tcp.sport, tcp.dport] += 1
             elif isinstance(ip, dpkt.ip.IP | dpkt.ip6.IP6) and isinstance(ip.data, dpkt.udp.UDP):
                 taken["names"] += ip.data.dport == 53
+    flows = {(at, (src, sport), (dst, dport)) for at, src, dst, sport, dport in groups}
     large = {key: count for key, count in groups.items() if count > 3}
     talkers = {key[:2] for key in large}
     given = Counter(
@@ -115,6 +121,7 @@ def expected() -> Expected:
         talkers=len(talkers),
         shares=sum(key[:2] in talkers for key in groups),
         whole=len({key[1:] for key in groups}),
+        pairs=sum((at, *reversed(key)) in flows and key[0] < key[1] for at, *key in flows),
         web=taken["web.1"] + taken["web.2"],
         names=taken["names"],
     )
@@ -156,6 +163,7 @@ def test_operators_read_and_give_their_rows(replayed: Replayed, expected: Expect
         "whole": replayed.node("LFTA whole")["tuples_out"],
         "talkers": given["flows"],
         "shares": given["flows"] + given["talkers"],
+        "pairs": 2 * given["flows"],
         "web": given["web"],
     }
     for query, rows in read.items():
@@ -175,6 +183,13 @@ def test_a_running_aggregation_reads_what_its_lfta_gives(replayed: Replayed) -> 
     assert node["cpu_ns"] > 0
 
 
+def test_rows_of_spark_sql_are_counted_where_they_are_delivered(replayed: Replayed) -> None:
+    node = replayed.node("pairs")
+    assert node["is_sql"]
+    assert node["cpu_ns_per_tuple"] is None
+    assert node["tuples_out"] > 0
+
+
 def test_figures_are_those_of_the_summary_and_of_the_files(
     replayed: Replayed, expected: Expected
 ) -> None:
@@ -185,6 +200,7 @@ def test_figures_are_those_of_the_summary_and_of_the_files(
         with (replayed.folder / "answers" / f"{result['name']}.csv").open() as file:
             assert sum(1 for _ in csv.reader(file)) == rows + 1
     assert {result["name"] for result in replayed.figures["results"]} == {
+        "pairs",
         "ages",
         "whole",
         "shares",
@@ -194,8 +210,10 @@ def test_figures_are_those_of_the_summary_and_of_the_files(
 
 
 def test_statistics_are_those_of_the_run_that_ended(replayed: Replayed, expected: Expected) -> None:
-    words = ("explain", "web.gsql", "--hosts", "2", "--statistics", "web", "--json")
-    done = run(*words, "--work-dir", "work", cwd=replayed.folder)
+    words = ("explain", "web.gsql", "--hosts", "2", "--partition-set", "srcIP")
+    done = run(
+        *words, *("--statistics", "web", "--work-dir", "work", "--json"), cwd=replayed.folder
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["partitioning"]
     assert found["is_measured"]
