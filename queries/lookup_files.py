@@ -18,6 +18,11 @@ _OF_SYSTEMS: dict[str, tuple[str, ...]] = {
     ),
     "networks": (),
     "services": ("/etc/services",),
+    "vendors": (
+        "/usr/share/wireshark/manuf",
+        "/usr/share/nmap/nmap-mac-prefixes",
+        "/usr/share/ieee-data/oui.csv",
+    ),
 }
 LOOKUP_NAMES = tuple(_OF_SYSTEMS)
 """The lookups, as settings name them."""

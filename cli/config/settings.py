@@ -385,7 +385,7 @@ SETTINGS: tuple[Setting, ...] = (
         LOOKUP,
         {},
         "file in which functions look values up: asn=FILE for asn(), country=FILE for country(),"
-        " networks=FILE for network(), services=FILE for service(). May be repeated. Default: the"
+        " networks=FILE for network(), services=FILE for service(), vendors=FILE for vendor(). May be repeated. Default: the"
         " file of the system, such as /etc/services",
         flag="--lookup",
     ),

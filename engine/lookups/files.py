@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gscope.engine.lookups.maxmind_file import read_asn, read_country
 from gscope.engine.lookups.networks_file import read_networks
 from gscope.engine.lookups.services_file import read_services
+from gscope.engine.lookups.vendors_file import read_vendors
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
 
@@ -28,6 +29,7 @@ _LARGEST_DATABASE = 1 << 30
 _READERS: dict[str, Callable[[str, str], LookupTable]] = {
     "networks": read_networks,
     "services": read_services,
+    "vendors": read_vendors,
 }
 _DATABASES: dict[str, Callable[[bytes, str], LookupTable]] = {
     "asn": read_asn,

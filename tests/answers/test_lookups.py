@@ -59,6 +59,9 @@ def compiled(query: str, folder: Path, partitions: int = 1) -> Program:
     context = replace(CompileContext(("a",), {}, {}), partitions=partitions)
     program = compile_queries([QueryText(query, "q")], context).program
     files = {"networks": networks, "services": services}
+    if "vendor" in query:
+        files["vendors"] = folder / "manuf"
+        files["vendors"].write_text("00:00:00\tXerox\tXerox Corporation\n", encoding="utf-8")
     if "country" in query:
         files["asn"] = files["country"] = folder / "db.mmdb"
         records = {ipaddress.ip_network(text): record for text, record in COUNTRIES.items()}
@@ -104,10 +107,11 @@ def test_groups_by_name_are_those_of_single_packets(
 
 
 @pytest.mark.spark
-def test_countries_and_numbers_of_systems(tmp_path: Path, spark: SparkSession) -> None:
+def test_countries_numbers_of_systems_and_makers(tmp_path: Path, spark: SparkSession) -> None:
     query = (
-        "SELECT tb, country(srcIP) AS country, asn(srcIP) AS asn, count(*) AS n FROM UDP"
-        " GROUP BY time/3600 AS tb, country(srcIP), asn(srcIP)"
+        "SELECT tb, country(srcIP) AS country, asn(srcIP) AS asn, vendor(srcMAC) AS maker,"
+        " count(*) AS n FROM UDP GROUP BY time/3600 AS tb, country(srcIP), asn(srcIP),"
+        " vendor(srcMAC)"
     )
     networks = [ipaddress.ip_network(text) for text in COUNTRIES]
     groups = Counter[tuple[str, str]]()
@@ -123,7 +127,7 @@ def test_countries_and_numbers_of_systems(tmp_path: Path, spark: SparkSession) -
         number = str(record.get("autonomous_system_number", ""))
         groups[record.get("country", {}).get("iso_code", ""), number] += TIMES
     assert len(groups) == 4
-    expected = sorted([*group, str(count)] for group, count in groups.items())
+    expected = sorted([*group, "Xerox Corporation", str(count)] for group, count in groups.items())
     assert queried(query, tmp_path, spark, RESTLESS) == expected
 
 
@@ -150,6 +154,16 @@ def test_windows_have_names_as_epochs_have(tmp_path: Path, spark: SparkSession) 
     names = Counter(name_of(address) for address in ADDRESSES * TIMES)
     expected = sorted([name, str(count)] for name, count in names.items())
     assert queried(query, tmp_path, spark, RESTLESS) == expected
+
+
+def test_an_lfta_ships_rows_if_a_term_has_a_part_that_it_cannot_group_by(tmp_path: Path) -> None:
+    query = (
+        "SELECT tb, count(*) FROM TCP GROUP BY time/60 AS tb,"
+        " coalesce(network(srcIP), http_host(TCP_data))"
+    )
+    (lfta,) = compiled(query, tmp_path).lftas
+    assert not lfta.is_aggregation
+    assert [column.name for column in lfta.columns] == ["tb", "srcIP", "c"]
 
 
 def test_a_function_without_its_file_is_refused_with_the_remedy(tmp_path: Path) -> None:

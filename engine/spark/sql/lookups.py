@@ -17,6 +17,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from gscope.engine.lookups.files import LookupFile
 from gscope.engine.lookups.services_file import service_keys
 from gscope.engine.lookups.table import address_keys
+from gscope.engine.lookups.vendors_file import mac_keys
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, udf_name
 from gscope.errors import EngineError
 from gscope.queries.catalog.scalar.lookups import LOOKUP_OF, LOOKUPS
@@ -37,6 +38,7 @@ _KEYS: dict[str, Callable[..., Any]] = {
     "country": address_keys,
     "network": address_keys,
     "service": service_keys,
+    "vendor": mac_keys,
 }
 
 

@@ -45,9 +45,16 @@ _FUNCTIONS = (
     _entry("asn", GsqlType.INT, GsqlType.IP),
     _entry("country", GsqlType.STRING, GsqlType.IP),
     _entry("network", GsqlType.STRING, GsqlType.IP),
+    _entry("vendor", GsqlType.STRING, GsqlType.MAC),
     _entry("service", GsqlType.STRING, GsqlType.INT, GsqlType.INT),
 )
 LOOKUPS = {entry.name: entry for entry in _FUNCTIONS}
 
-LOOKUP_OF = {"asn": "asn", "country": "country", "network": "networks", "service": "services"}
+LOOKUP_OF = {
+    "asn": "asn",
+    "country": "country",
+    "network": "networks",
+    "service": "services",
+    "vendor": "vendors",
+}
 """The name of the lookup in which each function searches, as settings give it."""

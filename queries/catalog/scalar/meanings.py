@@ -79,6 +79,7 @@ FAMILIES: dict[str, dict[str, str]] = {
         "asn": "The number of the autonomous system that announces the address, from the lookup asn; NULL if none does.",
         "country": "The ISO code of the country of the address, from the lookup country; NULL if it has none.",
         "network": "The name of the narrowest network of the lookup networks that has the address; NULL if none has.",
+        "vendor": "The maker of the device with the MAC address, from the lookup vendors; NULL if it has none.",
         "service": "service(port, protocol): the name of the service in the lookup services; NULL if it has none.",
     },
     "text and payloads": {

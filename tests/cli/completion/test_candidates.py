@@ -114,7 +114,7 @@ def test_runs_by_state(complete: Complete, tmp_path: Path) -> None:
 
 
 def test_lookups_by_name_then_their_files(complete: Complete) -> None:
-    names = [f"open {name}=" for name in ("asn", "country", "networks", "services")]
+    names = [f"open {name}=" for name in ("asn", "country", "networks", "services", "vendors")]
     assert complete("gscope replay x.pcap --lookup ") == names
     assert complete("gscope check --lookup s") == ["open services="]
     assert complete("gscope explain --lookup services=/e") == complete("gscope replay services=/e")

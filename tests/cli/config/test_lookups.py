@@ -31,7 +31,10 @@ def test_what_is_shown_is_read() -> None:
         ("networks", "invalid lookup 'networks': expected NAME=FILE"),
         ("networks=", "invalid lookup 'networks=': expected NAME=FILE"),
         ("network=a.csv", "unknown lookup 'network'; did you mean 'networks'?"),
-        ("x=a.csv", "unknown lookup 'x'; expected one of asn, country, networks, services"),
+        (
+            "x=a.csv",
+            "unknown lookup 'x'; expected one of asn, country, networks, services, vendors",
+        ),
         ("services=a\nservices=b", "the lookup services is given twice"),
     ],
 )
@@ -58,7 +61,10 @@ def test_the_file_of_the_system_is_used_if_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = tmp_path / "services"
-    monkeypatch.setitem(lookup_files._OF_SYSTEMS, "services", ("/no/such", str(there)))
+    places = dict.fromkeys(lookup_files.LOOKUP_NAMES, ())
+    monkeypatch.setattr(
+        lookup_files, "_OF_SYSTEMS", places | {"services": ("/no/such", str(there))}
+    )
     assert files_of({}) == {}
     there.write_text("")
     assert files_of({}) == {"services": str(there)}

@@ -45,7 +45,7 @@ def test_a_file_that_changes_is_read_again_unless_it_is_invalid(
     lookups = Lookups(spark, program(path))
     assert answer(spark) == ["ten", None, None]
     planned = spark.sql(QUERY)
-    write(path, "10.0.0.0/8,TEN\n::a,a\n")
+    write(path, "10.0.0.0/8,TEN\n::a,a\n::/8,low\n")
     assert answer(spark) == ["ten", None, None]
     lookups.refresh()
     assert answer(spark) == ["TEN", None, "a"]
