@@ -92,7 +92,8 @@ _WITH_RUN = frozenset(("name", "is_watch", "is_json", "is_unpaged", "work_dir", 
 )
 @run_name_option(
     "Show the plan of run NAME with what each node reads, gives, costs and holds. A replay that was"
-    " started with --run NAME keeps its figures when it has ended."
+    " started with --run NAME keeps its figures when it has ended.",
+    candidates.counted_runs,
 )
 @option(
     "--watch",

@@ -406,14 +406,16 @@ def with_work_dir(function: F) -> F:
     return with_config(without=others, has_udf=False)(function)
 
 
-def run_name_option(help_text: str) -> Callable[[F], F]:
+def run_name_option(
+    help_text: str, complete: candidates.Completer = candidates.runs
+) -> Callable[[F], F]:
     """Return ``--run``: the name of a run; the command gets ``name``."""
     return option(
         "--run",
         "name",
         heading="Runs and monitoring",
         metavar="NAME",
-        shell_complete=candidates.runs,
+        shell_complete=complete,
         help=help_text,
     )
 

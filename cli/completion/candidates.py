@@ -149,9 +149,23 @@ def hosts(context: click.Context, incomplete: str) -> Items:
 @_quiet
 def runs(context: click.Context, incomplete: str) -> Items:
     """Complete the name of a run, active or not."""
+    return _runs_in(_work_dir(context), incomplete)
+
+
+@_quiet
+def counted_runs(context: click.Context, incomplete: str) -> Items:
+    """Complete the name of a run, or of one that has ended and left its counters."""
+    from gscope.cli.rundir.records import ENDED_FOLDER
+
+    work_dir = _work_dir(context)
+    found = [*_runs_in(work_dir, incomplete), *_runs_in(work_dir / ENDED_FOLDER, incomplete)]
+    return list({str(item.value): item for item in reversed(found)}.values())
+
+
+def _runs_in(folder: Path, incomplete: str) -> Items:
     from gscope.cli.rundir.records import find_runs
 
-    found = find_runs(_work_dir(context))
+    found = find_runs(folder)
     return _starting(
         {run.name: f"{run.standing}: {' '.join(run.command)}" for run in found}, incomplete
     )

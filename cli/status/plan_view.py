@@ -241,6 +241,8 @@ def _packets(stream: Mapping[str, Any], interface: Mapping[str, Any] | None) -> 
 def _progress(result: Mapping[str, Any], node: Mapping[str, Any], document: Document) -> Text:
     """Return how far a result is, and what holds it up."""
     name = result["name"]
+    if node["kind"] == "answers":
+        return Text(f"{name}: answered by the hosts")
     if "watermark_ns" not in node:
         return Text(f"{name}: each row leaves its LFTA at once, without Spark")
     if node["has_ended"]:

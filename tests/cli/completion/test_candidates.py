@@ -19,6 +19,7 @@ from gscope.cli.completion.query_words import words_for
 from gscope.cli.completion.shells import BashLineComplete
 from gscope.cli.config.settings import FORMATS
 from gscope.cli.main import COMMANDS, cli
+from gscope.cli.rundir.records import ENDED_FOLDER
 from gscope.cli.rundir.run_dir import RunDir
 from gscope.queries.library.files import full_names
 
@@ -111,6 +112,10 @@ def test_runs_by_state(complete: Complete, tmp_path: Path) -> None:
     with RunDir(tmp_path, "flows", is_exact=True):
         assert complete(f"gscope stop --work-dir {tmp_path} --run f") == ["plain flows"]
         assert complete(f"gscope status --run f --work-dir {tmp_path}/none --run f") == []
+        with RunDir(tmp_path / ENDED_FOLDER, "fans", is_exact=True):
+            assert complete(f"gscope stop --work-dir {tmp_path} --run f") == ["plain flows"]
+            found = complete(f"gscope explain --work-dir {tmp_path} --run f")
+        assert sorted(found) == ["plain fans", "plain flows"]
 
 
 def test_lookups_by_name_then_their_files(complete: Complete) -> None:

@@ -14,10 +14,12 @@ import pytest
 from rich.console import Console, Group
 from tests.cli.status.run_folder import run_folder
 from tests.engine.steps.watched_steps import steps
+from tests.queries.plan.partitioning.test_host_answers import FLOWS, SOURCES, compiled, planned
 
 from gscope.cli.main import run
 from gscope.cli.rundir.ended import MAX_ENDED, keep_counters
 from gscope.cli.rundir.records import ENDED_FOLDER, read_run
+from gscope.cli.rundir.run_dir import RunDir
 from gscope.cli.status.plan_figures import plan_figures
 from gscope.cli.status.plan_view import plan_view
 from gscope.queries.plan.program_file import write_program
@@ -231,3 +233,12 @@ def view(columns: int, folder: Path) -> str:
     console = Console(file=shown, width=columns, highlight=False)
     console.print(Group(*plan_view(plan_figures(found, time.time_ns()))))
     return shown.getvalue()
+
+
+def test_answers_of_hosts_are_named(tmp_path: Path) -> None:
+    found = compiled(FLOWS, SOURCES, only=("sources",))
+    with RunDir(tmp_path, "hosts", is_exact=True) as run_dir:
+        write_program(run_dir.path / PROGRAM_FILE, planned(found, "srcIP").run)
+        shown = view(120, run_dir.path)
+    assert "LFTA sources.answers  answers " in shown
+    assert "sources: answered by the hosts" in shown
