@@ -10,9 +10,12 @@ from gscope.cli.config.capture_settings import capture_settings
 from gscope.cli.session.group_rows import GroupRows
 from gscope.cli.session.saved_packets import opened_packet_file, save_plan
 from gscope.cli.session.second_pass import read_again
+from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
 
     from gscope.capture.settings import SavedPackets
     from gscope.cli.config.saving import SaveRequest
@@ -78,6 +81,29 @@ class SavingRun:
                 else self._second_pass(plan.second, run_dir.name, descriptor, groups, start)
             )
             return rows
+
+    def save_rows(
+        self, name: str, query: str, rows: pa.Table, start: Start
+    ) -> dict[str, int | str]:
+        """Read captures whose answers are known again, and save the packets of some rows.
+
+        Args:
+            name: the name of the run.
+            query: the answer that the rows are of.
+            rows: the rows as they are delivered, before they become readable.
+            start: see ``run``.
+
+        Raises:
+            UsageError: the rows are not those of groups, or the file cannot be created.
+        """
+        plan = self._plan
+        if plan.second is None:
+            message = f"the rows of {query} are packets, and not groups of them; see --save-packets"
+            raise UsageError(message)
+        with opened_packet_file(plan, plan.path, is_live=False) as descriptor:
+            groups = GroupRows(plan)
+            groups.take(query, rows)
+            return self._second_pass(plan.second, name, descriptor, groups, start)
 
     def _search_ring(
         self,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.pager import PagedOutput
     from gscope.cli.render.progress import RunObserver
+    from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_dir import RunDir
     from gscope.cli.rundir.run_log import RunLog
     from gscope.cli.session.hosts import HostsOfRun
@@ -211,6 +212,18 @@ class Session:
         supervisor = Supervisor(
             run_dir.file, observer, began, silence_limits, log=log, confinement=confinement
         )
+
+        def start(file: RunFile, quiet: RunObserver | None) -> Supervisor:
+            """Return a supervisor for a second pass over the packets."""
+            return Supervisor(
+                file,
+                quiet or observer,
+                began,
+                silence_limits,
+                log=log,
+                confinement=confinement,
+            )
+
         # The pager may outlive the processes: the user reads what they have answered.
         with self._paged_output(observer) as output, signal_handlers(supervisor):
             try:
@@ -240,19 +253,18 @@ class Session:
                         lambda saved, watch: self._deliver(
                             run_dir, supervisor, program, output, view, saved, watch
                         ),
-                        lambda file, quiet: Supervisor(
-                            file,
-                            quiet or observer,
-                            began,
-                            silence_limits,
-                            log=log,
-                            confinement=confinement,
-                        ),
+                        start,
                     )
             finally:
                 supervisor.stop()
             if view is not None:
-                view.stay(lambda: bool(supervisor.outcome.signal))
+                from gscope.cli.session.row_packets import RowPackets
+
+                packets = RowPackets(self, program, run_dir.name, start)
+                view.stay(
+                    lambda: bool(supervisor.outcome.signal),
+                    packets.save if self.is_of_files and saved is None else None,
+                )
         return supervisor.outcome, rows
 
     def job_settings(self) -> JobSettings:
@@ -400,6 +412,7 @@ class Session:
 
         delivered = DeliveryCheckpoint(run_dir.path) if self.is_live else None
         if view is not None:
+            watch = watch or view.raw_rows
             sink: Sink = view.sink(program, self.config.time_style, supervisor.outcome)
         else:
             sink = sink_for(program, self.config, self.folder, delivered, output)

@@ -23,6 +23,7 @@ class Request(Enum):
 
     QUIT = "end the run, or leave a view of one that has ended"
     REDRAW = "show all lines again"
+    PACKETS = "save the packets of the row that is chosen in the next picture"
 
 
 class Actions:
@@ -50,6 +51,9 @@ class Actions:
             return None
         if event.name in ("q", "Q", "quit"):
             return Request.QUIT
+        if event.name == "p" and self._choices.page is Page.ROWS:
+            # Keys before this one may not be in the picture yet.
+            return Request.PACKETS
         self._on_key(event, frame)
         return None
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gscope.cli.view.model import WantedPackets
 from gscope.cli.view.rows.filters import Filter, InvalidFilterError, parse_filter, valid_part
 from gscope.cli.view.rows.history import Frozen
 from gscope.cli.view.rows.ordering import Sorting
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _FILTER = "filter"
+_PACKETS = "save packets of the row in"
 
 
 class Page(Enum):
@@ -100,6 +103,7 @@ class Choices:
         self._model = model
         self._of: dict[str, AnswerChoice] = {}
         self._filter_before: Filter | None = None
+        self._wanted_row = 0
 
     @property
     def histories(self) -> Sequence[History]:
@@ -210,10 +214,23 @@ class Choices:
         else:
             self.prompt = Prompt("record in", f"gscope-{self.history.answer.query}.csv")
 
+    def ask_packets(self, place: int | None) -> None:
+        """Let the user name a file for the packets of a row of the epoch; None for no row."""
+        shown = self.shown()
+        if not self._model.can_save:
+            self.message = "packets of rows are saved when a replay of files has ended"
+        elif shown is not None and place is not None:
+            self._wanted_row = shown.epoch.first_row + place
+            self.prompt = Prompt(_PACKETS, f"gscope-{self.history.answer.query}.pcapng")
+
     def accept_prompt(self) -> None:
         """Use what was typed; stay if a recording cannot begin."""
         prompt, self.prompt = self.prompt, None
         if prompt is None or prompt.title == _FILTER or not prompt.text:
+            return
+        if prompt.title == _PACKETS:
+            path, query = Path(prompt.text).expanduser(), self.history.answer.query
+            self._model.wanted_packets.put(WantedPackets(query, self._wanted_row, path))
             return
         shown = self.shown()
         epoch = None if shown is None else shown.epoch

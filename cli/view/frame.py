@@ -52,6 +52,7 @@ class Frame:
         first_row: the line of the first row; None if no rows are shown.
         page_rows: the number of rows that fit.
         rows: the number of rows that could be shown by scrolling.
+        chosen: the place of the chosen row among all rows of the epoch; None if there is none.
     """
 
     lines: list[Line] = field(default_factory=list)
@@ -61,6 +62,7 @@ class Frame:
     first_row: int | None = None
     page_rows: int = 1
     rows: int = 0
+    chosen: int | None = None
 
 
 class FrameDrawer:
@@ -181,6 +183,7 @@ class FrameDrawer:
         choice.top = max(min(choice.top, choice.row), choice.row - frame.page_rows + 1, 0)
         choice.top = min(choice.top, max(0, frame.rows - frame.page_rows))
         rows = self.shown.page(answer, choice.top, frame.page_rows)
+        frame.chosen = self.shown.place(answer, choice.row) if frame.rows else None
         measure = measure_of(answer, choice.sorting)
         greatest = self.shown.greatest(measure) if measure is not None else 0.0
         with self._model.lock:

@@ -10,6 +10,7 @@ _KEYS = (
     ("Left Right, or < >", "sort by a column; leftmost: as delivered"),
     ("r, or a click on the heading", "sort in the other direction, by that column"),
     ("Enter, or a click on that row", "show all values of the row, whole"),
+    ("p", "save packets of the row, of an ended replay"),
     ("/", "filter the rows, as it is typed"),
     ("Esc", "leave a page, or remove the filter"),
     ("Epochs and queries", ""),

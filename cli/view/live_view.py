@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from gscope.cli.view.accounts import account_of, final_account
 from gscope.cli.view.model import ViewModel
 from gscope.cli.view.rows.columns import answer_of
+from gscope.cli.view.rows.history import MOST_ROWS
+from gscope.cli.view.rows.raw_rows import RawRows
 from gscope.cli.view.terminal.screen import open_terminal
 from gscope.cli.view.viewer import Viewer
 from gscope.queries.run_folder.layout import CAPTURE_STATISTICS_FILE
@@ -25,8 +28,11 @@ if TYPE_CHECKING:
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.progress import RunObserver
     from gscope.cli.render.progress_text import RunPhase
+    from gscope.cli.view.model import WantedPackets
     from gscope.queries.plan.program import Program
     from gscope.queries.streams.process_events import CaptureProgress
+
+    SaveRow = Callable[[str, pa.Table, Path], str]
 
 _WAIT_S = 0.2
 
@@ -44,6 +50,8 @@ class LiveView:
 
     Attributes:
         observer: observes the run, for the view and for the other observer.
+        raw_rows: sees the rows before they become readable; of a live run, whose packets cannot be
+            read again, it keeps the latest table alone.
     """
 
     def __init__(self, observer: RunObserver, title: str, run_dir: Path, *, is_live: bool) -> None:
@@ -51,6 +59,7 @@ class LiveView:
         self._model = ViewModel(title, is_live=is_live)
         self._viewer = Viewer(self._model, open_terminal, _interrupt, self._look, self._notify)
         self.observer = ViewObserver(observer, self._model, self._viewer)
+        self.raw_rows = RawRows(0 if is_live else MOST_ROWS)
         self._outcome: Outcome | None = None
         self._sink: ViewSink | None = None
 
@@ -78,14 +87,35 @@ class LiveView:
         self._sink = ViewSink(self._model, self.observer.show)
         return self._sink
 
-    def stay(self, has_signal: Callable[[], bool]) -> None:
-        """Show the answers of a run that has ended until the user leaves, or a signal comes."""
+    def stay(self, has_signal: Callable[[], bool], save: SaveRow | None) -> None:
+        """Show the answers of a run that has ended until the user leaves, or a signal comes.
+
+        Args:
+            has_signal: whether a signal has come.
+            save: saves the packets of a row that the user asks for, and returns what became of
+                them; None if the packets cannot be read again.
+        """
         if self._outcome is not None and self._sink is not None:
             links = self._model.state.account.links
             self._model.state.account = final_account(self._outcome, self._sink.rows, links)
+        self._model.can_save = save is not None
         self._model.on_end()
         while self._viewer.is_shown and not has_signal():
-            self._viewer.wait(_WAIT_S)
+            try:
+                wanted = self._model.wanted_packets.get(timeout=_WAIT_S)
+            except queue.Empty:
+                continue
+            if save is not None:
+                self._model.note(
+                    f"saving packets of the row in {wanted.path}: reading the captures"
+                )
+                self._notify(self._saved(wanted, save))
+
+    def _saved(self, wanted: WantedPackets, save: SaveRow) -> str:
+        row = self.raw_rows.row(wanted.query, wanted.row)
+        if row is None:
+            return "the row is not kept any more"
+        return save(wanted.query, row, wanted.path)
 
     def _notify(self, text: str) -> None:
         self.observer.on_notice(text)

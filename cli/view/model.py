@@ -6,6 +6,7 @@ only: delivery never waits for a drawing.
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from gscope.cli.view.rows.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -81,6 +83,21 @@ class RunState:
     is_stopping: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class WantedPackets:
+    """A row whose packets the user asks for.
+
+    Attributes:
+        query: the answer.
+        row: the number of the row in the answer, from 0, in the order of delivery.
+        path: the file for the packets.
+    """
+
+    query: str
+    row: int
+    path: Path
+
+
 class ViewModel:
     """The answers and the state of one run.
 
@@ -93,6 +110,8 @@ class ViewModel:
         title: see above.
         state: how the run is doing.
         version: changes whenever there is something new to draw.
+        can_save: whether packets of rows can be saved.
+        wanted_packets: rows whose packets the user asks for.
     """
 
     def __init__(self, title: str, *, is_live: bool) -> None:
@@ -100,6 +119,8 @@ class ViewModel:
         self.title = title
         self.state = RunState(RunView(is_live=is_live, phase_since_s=time.monotonic()))
         self.version = 0
+        self.can_save = False
+        self.wanted_packets: queue.SimpleQueue[WantedPackets] = queue.SimpleQueue()
         self._histories: dict[str, History] = {}
         self._notices: deque[str] = deque(maxlen=_MOST_NOTICES)
         self._outcome: Outcome | None = None

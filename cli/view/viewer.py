@@ -129,6 +129,9 @@ class Viewer:
                 request = actions.on(event, frame)
                 if request is Request.REDRAW:
                     screen.redraw()
+                elif request is Request.PACKETS:
+                    frame = drawer.draw(screen.size)
+                    choices.ask_packets(frame.chosen)
                 elif request is Request.QUIT and not self._quit(choices):
                     return
             if events:

@@ -43,6 +43,7 @@ class Epoch:
             whole answer is one epoch.
         value: the value of that column in the first row; None as for ``key``.
         label: the same as text; "" if the whole answer is one epoch.
+        first_row: the number of its first row in the answer, from 0.
         rows: number of rows, with those that are not kept.
         sums: the sum of each measure.
     """
@@ -51,6 +52,7 @@ class Epoch:
     key: int | None
     value: int | None
     label: str
+    first_row: int = 0
     rows: int = 0
     sums: dict[str, float] = field(default_factory=dict)
     _tables: list[pa.Table] = field(default_factory=list)
@@ -177,7 +179,7 @@ class History:
             first = flat(rows[clock.column].slice(0, 1))
             value = _integers(first)[0].as_py()
             label = printable(str(self.answer[clock.column].text(first)[0]))
-        epoch = Epoch(self._number, key, value, label)
+        epoch = Epoch(self._number, key, value, label, self.rows)
         self._number += 1
         if len(self._epochs) == self._epochs.maxlen:
             self._kept -= self._epochs[0].kept

@@ -40,6 +40,7 @@ class ShownRows:
     def __init__(self) -> None:
         self._chosen: _Chosen | None = None
         self._passing = pa.table({})
+        self._places: NDArray[np.int64] | None = None
         self._order: NDArray[np.int64] = np.zeros(0, np.int64)
 
     @property
@@ -70,9 +71,10 @@ class ShownRows:
         )
         if is_same and before is not None and before.filter == chosen.filter:
             return
-        self._passing = shown.table
+        self._passing, self._places = shown.table, None
         if wanted.terms:
-            self._passing = shown.table.filter(pa.array(wanted.mask(answer, shown.table)))
+            self._places = np.flatnonzero(wanted.mask(answer, shown.table))
+            self._passing = shown.table.take(pa.array(self._places))
 
     def page(self, answer: Answer, top: int, count: int) -> pa.Table:
         """Return the rows from the place ``top`` on, at most ``count``."""
@@ -80,6 +82,12 @@ class ShownRows:
         if len(self._order) < needed:
             self._order = self._sorted(answer, min(self.number, 2 * needed + _AT_ONCE))
         return self._passing.take(pa.array(self._order[top:needed]))
+
+    def place(self, answer: Answer, row: int) -> int:
+        """Return the place of the row ``row`` of the order among all rows of the epoch."""
+        self.page(answer, row, 1)
+        passing = int(self._order[row])
+        return passing if self._places is None else int(self._places[passing])
 
     def all(self, answer: Answer) -> pa.Table:
         """Return all rows that pass the filter, in order."""

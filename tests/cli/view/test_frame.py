@@ -52,6 +52,9 @@ class Shown:
         for event in events:
             request = self._actions.on(event, self.frame)
             self.draw()
+            if request is Request.PACKETS:
+                self.choices.ask_packets(self.frame.chosen)
+                self.draw()
         return request
 
     @property
@@ -340,3 +343,25 @@ def test_a_million_rows_are_drawn_from_the_first_of_them() -> None:
     assert "1,000,000 rows" in shown.text
     order = shown._drawer.shown._order
     assert len(order) < 1000
+
+
+def test_packets_of_the_chosen_row_are_asked_for_by_its_number(
+    model: ViewModel, tmp_path: Path
+) -> None:
+    shown = Shown(model)
+    shown.press("p")
+    assert "when a replay of files has ended" in shown.lines[-1]
+    model.can_save = True
+    model.on_end()
+    # Sorted by bytes with a filter: the third row is that of 10.0.0.61, delivered as the 61st.
+    shown.press("/srcIP>10.0.0.9\r\x1b[C\x1b[B\x1b[Bp")
+    assert shown.first_column[2] == "10.0.0.61"
+    assert "save packets of the row in: gscope-talkers.pcapng" in shown.lines[-1]
+    shown.press(f"\x15{tmp_path}/row.pcapng\r")
+    wanted = model.wanted_packets.get_nowait()
+    before = 59 + 60 + 61 + 62
+    assert (wanted.query, wanted.row) == ("talkers", before + 60)
+    assert wanted.path == tmp_path / "row.pcapng"
+    shown.press("[p\x1b")
+    assert shown.choices.prompt is None
+    assert model.wanted_packets.empty()

@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.capture.saving.pcapng_reader import read_pcapng
 from tests.cli.view.emulator import Emulator
 from tests.support.gscope_command import PATIENCE_S, command, run
 from tests.support.long_form import cases
@@ -192,6 +193,25 @@ def test_a_pipe_and_a_terminal_that_moves_no_cursor_are_refused(
     assert "a view is not written to files" in files.stderr
     assert not (tmp_path / "answers").exists()
     assert not list(tmp_path.glob("gscope-*"))
+
+
+@pytest.mark.long
+def test_packets_of_a_row_are_saved_when_the_replay_has_ended(
+    tmp_path: Path, start: Callable[..., Terminal]
+) -> None:
+    trace = capture(tmp_path / "t.pcap", 30)
+    query = "SELECT tb, srcPort, count(*) AS n FROM UDP GROUP BY time AS tb, srcPort"
+    shown = start("replay", trace, "-e", query, "-o", "view", "--work-dir", tmp_path)
+    shown.wait_for(lambda screen: "ended; q quits" in screen.lines[0])
+    # The second packet of the second of three seconds.
+    shown.press("[\x1b[Bp")
+    shown.wait_for(lambda screen: "save packets of the row in" in screen.text)
+    shown.press(f"\x15{tmp_path}/row.pcapng\r")
+    shown.wait_for(lambda screen: "1 packet of the row saved" in screen.text)
+    shown.press("q")
+    assert shown.end()[0] == 0
+    (packet,) = read_pcapng((tmp_path / "row.pcapng").read_bytes())
+    assert struct.unpack_from("!H", packet.data, 34) == (1011,)
 
 
 LOADED = """
