@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,6 +205,21 @@ def test_an_interface_whose_device_is_gone_stays_as_it_was_reported_last(watched
         (stream,) = watched.looks[-1]["streams"]
         (reported,) = [each for each in before["streams"] if each["name"] == "flow@silent"]
         assert {**stream, "recent": None} == {**reported, "recent": None, "crashes_total": 1}
+
+
+def test_packets_that_a_killed_daemon_took_after_its_last_heartbeat_stay_counted(
+    watched: Watched,
+) -> None:
+    watched.world.at(1, watched.sources["silent"].send_now)
+    before = deepcopy(watched.run(12.5))
+    for each in before["streams"]:
+        each["tuples_in_total"] += 3
+        each["tuples_out_total"] += 2  # not in the log
+    SnapshotFile(watched.file).write(before)
+    watched.absent("silent", GONE)
+    (stream,) = watched.looks[-1]["streams"]
+    assert (stream["tuples_in_total"], stream["tuples_out_total"]) == (1 + 3, 1)
+    assert stream["recent"]["tuples_in"] == 0
 
 
 def test_an_interface_that_was_never_captured_has_all_that_others_have(watched: Watched) -> None:
