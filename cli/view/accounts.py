@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from gscope.cli.render.outcome import Outcome
 
-_LOST = ("dropped", "shed", "late", "unread")
+_LOST = ("dropped", "shed", "late")
+"""Packets that no answer has any more; those that are unread may still be read."""
+
 _SILENT_S = 2.0
 """Seconds without a packet after which a link is shown as silent."""
 
@@ -44,9 +46,15 @@ def final_account(outcome: Outcome, rows: Mapping[str, int], links: Sequence[Lin
     return Account(taken, losses, tuple(links))
 
 
+def _lost(statistics: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the terms that are losses: a fixed rate sheds packets on purpose."""
+    is_sample = statistics.get("sample_rate", 1.0) < 1
+    return tuple(term for term in _LOST if term != "shed" or not is_sample)
+
+
 def _losses(statistics: Mapping[str, Any], outcome: Outcome) -> Iterator[str]:
     interfaces = statistics.get("interfaces", ())
-    for term in _LOST:
+    for term in _lost(statistics):
         if count := sum(int(each.get(f"{term}_packets") or 0) for each in interfaces):
             yield f"{count:,} {'packet' if count == 1 else 'packets'} {term}"
     if shed := statistics.get("log", {}).get("shed_tuples_total", 0):
@@ -67,7 +75,7 @@ def _links(statistics: Mapping[str, Any]) -> Iterator[LinkState]:
         yield LinkState(
             each["name"],
             None if rate is None else float(rate),
-            sum(int(each.get(f"{term}_packets") or 0) for term in _LOST),
+            sum(int(each.get(f"{term}_packets") or 0) for term in _lost(statistics)),
             idle_s if idle_s is not None and idle_s >= _SILENT_S else None,
             str(each.get("state", "")),
             has_packets=bool(each.get("received_packets")),

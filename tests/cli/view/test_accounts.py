@@ -9,12 +9,12 @@ from gscope.queries.streams.loss_reasons import KERNEL, IncompleteEpochs
 
 COUNTS = {
     "received_packets": 1_000,
-    "accepted_packets": 970,
+    "accepted_packets": 930,
     "dropped_packets": 20,
     "late_packets": 3,
     "filtered_packets": 0,
     "shed_packets": 0,
-    "unread_packets": 0,
+    "unread_packets": 40,
     "malformed_packets": {"truncated": 7},
     "unsupported_packets": {},
 }
@@ -34,7 +34,7 @@ def test_terms_add_up_and_losses_are_named() -> None:
     outcome.late_tuples = {"q": 4}
     account = account_of({"interfaces": [UP, DOWN], "log": {"shed_tuples_total": 5}}, outcome)
     assert account.equation == (
-        "1,000 packets received = 970 accepted + 7 malformed + 20 dropped + 3 late"
+        "1,000 packets received = 930 accepted + 7 malformed + 20 dropped + 3 late + 40 unread"
     )
     assert account.losses == (
         "20 packets dropped",
@@ -81,3 +81,11 @@ def test_the_account_of_a_run_that_has_ended_is_that_of_its_summary() -> None:
     assert account.losses == ("1 row arrived too late for q and is missing from its answer",)
     outcome.late_tuples, interface["dropped"], interface["accepted"] = {}, 0, 10
     assert final_account(outcome, {"q": 3}, ()).losses == ()
+
+
+def test_a_sample_at_a_fixed_rate_is_no_loss() -> None:
+    interface = {**UP, "shed_packets": 50}
+    for rate, lost in ((1.0, 73), (0.5, 23)):
+        account = account_of({"interfaces": [interface], "sample_rate": rate}, Outcome())
+        assert account.links[0].lost_packets == lost
+        assert ("50 packets shed" in account.losses) == (rate == 1)
