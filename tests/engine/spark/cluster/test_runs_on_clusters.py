@@ -46,13 +46,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 
 def replayed(
-    cluster: SparkCluster, folder: Path, *settings: str
+    cluster: SparkCluster, folder: Path, *settings: str, query: str = QUERY
 ) -> subprocess.CompletedProcess[str]:
     """Replay a capture on ``cluster``."""
     began = time.monotonic()
     flags = ["--master", cluster.url, "--spark-secret-file", str(cluster.secret_file), *settings]
     work = ["--work-dir", str(folder / "work"), "--user", "root"] if os.geteuid() == 0 else []
-    ended = run("replay", "-e", QUERY, CAPTURE, *flags, *work, "-o", "csv")
+    ended = run("replay", "-e", query, CAPTURE, *flags, *work, "-o", "csv")
     assert time.monotonic() - began < MOST_S
     return ended
 
@@ -122,3 +122,21 @@ def test_a_master_without_authentication(tmp_path: Path) -> None:
     with SparkCluster(tmp_path / "open", has_secret=False) as cluster:
         said = failed(cluster, tmp_path)
     assert "it runs without spark.authenticate" in said
+
+
+def test_executors_look_values_up(cluster: SparkCluster, tmp_path: Path) -> None:
+    """The tables of lookups reach them in functions."""
+    networks = tmp_path / "networks.csv"
+    networks.write_text("0.0.0.0/1,low\n128.0.0.0/1,high\n192.168.0.0/16,home\n")
+    looked_up = (
+        "SELECT tb, network(srcIP) AS net, count(*) AS n FROM IP"
+        " GROUP BY time/3600 AS tb, network(srcIP) ORDER BY net"
+    )
+    given = ("--lookup", f"networks={networks}")
+    ended = replayed(cluster, tmp_path, *given, query=looked_up)
+    assert ended.returncode == 0, ended.stderr
+    work = ["--work-dir", str(tmp_path / "here")]
+    work += ["--user", "root"] if os.geteuid() == 0 else []
+    local = run("replay", "-e", looked_up, *given, CAPTURE, "-o", "csv", *work)
+    assert "home" in local.stdout
+    assert ended.stdout == local.stdout
