@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 
 _TOKEN = re.compile(r"\x1b\[(\??)([0-9;]*)([A-Za-z])|[^\x1b]|\x1b")
+
+
+_END = b"\x07"
+
+
+def written(master: int, slave: int) -> bytes:
+    """Return all that has been written to a terminal so far: the kernel passes it on later."""
+    os.write(slave, _END)
+    data = b""
+    while not data.endswith(_END):
+        data += os.read(master, 65_536)
+    return data.removesuffix(_END)
 
 
 class Emulator:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.capture.saving.pcapng_reader import read_pcapng
-from tests.cli.view.emulator import Emulator
+from tests.cli.view.emulator import Emulator, written
 from tests.support.gscope_command import PATIENCE_S, command, run
 from tests.support.long_form import cases
 
@@ -77,9 +77,14 @@ class Terminal:
 
     def end(self) -> tuple[int, str]:
         """Wait for the end; return the exit code and what was printed after the view."""
-        code = self.process.wait(PATIENCE_S)
-        while select.select([self._master], [], [], 0)[0]:
-            self.all_text += os.read(self._master, 65_536).decode()
+        end_s = time.monotonic() + PATIENCE_S
+        while self.process.poll() is None:
+            assert time.monotonic() < end_s, self.screen.text
+            # A terminal that is not read stops those that write to it.
+            if select.select([self._master], [], [], 0.1)[0]:
+                self.all_text += os.read(self._master, 65_536).decode(errors="replace")
+        code = self.process.returncode
+        self.all_text += written(self._master, self._slave).decode(errors="replace")
         # The progress line may be removed after the view.
         return code, self.all_text.rpartition("\x1b[?1049l")[2]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import pty
-import select
 import termios
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.view.emulator import Emulator
+from tests.cli.view.emulator import Emulator, written
 
 from gscope.cli.view.terminal.keys import Key
 from gscope.cli.view.terminal.screen import TerminalScreen
@@ -40,8 +39,7 @@ class Line:
         return self.shown.written - before
 
     def read(self) -> None:
-        while select.select([self.master], [], [], 0)[0]:
-            self.shown.feed(os.read(self.master, 65_536).decode(errors="replace"))
+        self.shown.feed(written(self.master, self.slave).decode())
 
 
 @pytest.fixture
