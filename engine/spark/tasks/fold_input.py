@@ -50,11 +50,13 @@ class FoldInput:
         node: the aggregation over ``columns``, which ``is_reducible``.
         predicate: the condition on rows of the input; None for all rows.
         columns: the columns that ``node`` reads, over the input.
+        within: the condition that released rows of the input satisfy; None if all are released.
     """
 
     node: RunningNode
     predicate: Expression | None
     columns: tuple[NamedExpression, ...]
+    within: Expression | None = None
 
     @property
     def reads_texts(self) -> bool:
@@ -63,10 +65,11 @@ class FoldInput:
         return any(map(_has_text, (self.predicate, *expressions)))
 
     def read(self, files: Sequence[str]) -> tuple[pa.Table, Counts]:
-        """Return the tuples in segments, and the payloads that were not read."""
+        """Return the released tuples in segments, and the payloads that were not read."""
         expressions = [each.expression for each in self.columns]
-        rows = TaskRows.of_table(read_files(files, columns_of(self.predicate, *expressions)))
-        rows = rows.where(self.predicate)
+        needed = columns_of(self.within, self.predicate, *expressions)
+        rows = TaskRows.of_table(read_files(files, needed))
+        rows = rows.where(self.within).where(self.predicate)
         table = rows.table(self.columns)
         return table, payload_counts(rows.outcomes)
 

@@ -6,7 +6,7 @@ value of their keys, which no other task has. Tasks write answers and states the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from gscope.engine.spark.sql import running
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.fold_input import fold_input
+from gscope.engine.spark.tasks.released_rows import UNKNOWN, released_condition
 from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.storage.counts import Counts
@@ -118,13 +119,15 @@ class FoldRunner(StateRunner):
         Return None if Spark must read.
         """
         (taken,) = work.inputs
-        is_plain = taken.rows <= MAX_TASK_ROWS and self._inputs.reads_whole_segments(work)
-        if not (is_plain and taken.batches):
+        is_plain = taken.rows <= MAX_TASK_ROWS and self._inputs.reads_segments(work)
+        within = released_condition(work, taken)
+        if not (is_plain and taken.batches) or within is UNKNOWN:
             return None
         tuples = fold_input(node)
         if tuples is None:
             return None
-        return tuples, self._inputs.paths(batch for _, batch in taken.batches)
+        files = self._inputs.paths(batch for _, batch in taken.batches)
+        return replace(tuples, within=within), files
 
     def _lowered(self, work: Work, node: RunningNode, *, is_small: bool) -> str:
         return running.lower(node, Sources((self._inputs.released(work, 0, is_small=is_small),)))
