@@ -121,7 +121,7 @@ def explain(
     is_unpaged: bool,
     config: Config,
 ) -> int:
-    r"""Explain query files, library queries by name, or texts, compiled together.
+    """Explain query files, library queries by name, or texts, compiled together.
 
     Shows each query as parsed, its logical plan, the plan after each rewrite, the split into LFTAs
     (in the capture daemon) and HFTAs (on Spark), the predicates of the prefilter, the ordering of
@@ -149,7 +149,7 @@ def explain(
     -            not counted, or not by the version that began the run
 
     Exit codes: 0 success, 1 no active run, 2 invalid query or usage error.
-    """
+    """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     is_asked = context.get_parameter_source("name") is ParameterSource.COMMANDLINE
     if name is not None and (is_asked or not (request.queries or request.expressions)):
         _refuse_others(context)

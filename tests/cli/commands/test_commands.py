@@ -67,6 +67,8 @@ def test_starting_imports_nothing_heavy() -> None:
 def test_help_of_a_command_names_its_options_and_their_variables(name: str) -> None:
     result = CliRunner().invoke(cli, [name, "-h"])
     assert result.exit_code == 0, result.output
+    # Click's mark for text that is not to be wrapped, which a raw docstring would show.
+    assert "\\b" not in result.output
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     for parameter in command.params:
