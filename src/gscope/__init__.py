@@ -1,3 +1,3 @@
 """gscope: SQL-like GSQL queries over packets, live and from captures."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -155,7 +155,7 @@ def test_another_number_of_partitions_is_refused_with_the_one_to_resume_with(
         (b"", "does not hold a program"),
         (b"\x80junk", "does not hold a program"),
         (b"[1]", "expected a JSON object"),
-        (b'{"gscope": "0.2.0"}', "expected the key 'digest'"),
+        (b'{"gscope": "0.3.0"}', "expected the key 'digest'"),
     ],
 )
 def test_an_unreadable_program_is_named_as_such(
