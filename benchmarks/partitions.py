@@ -1,11 +1,15 @@
 """One epoch of many partial tuples on one core and on two, whole and in partitions.
 
     python -m benchmarks.partitions [--tuples 4000000] [--steps 4] [--only having join flow_pairs]
+        [--pinned]
 
 Segments of a million tuples, like those that LFTAs write, are in the page cache. Each contestant is
 a process of its own with a Spark session; contestants run in turn. The first step of each warms up
 Java and the Python workers and is not counted. A step is an epoch, from the routing of its messages
 to the durable commit record, as in the job; ``flow_pairs`` also reads what the step before carried.
+
+The number of cores is the number of tasks at a time; Java and the job use what is left. With
+``--pinned``, all processes of a contestant have that many cores.
 
 - ``whole``: rows are not divided, so that one task has the epoch
 - ``hashed``: 64 partitions, in segments that do not state where they are
@@ -205,6 +209,9 @@ def _main() -> None:
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--data", type=Path, help="folder that keeps segments for further runs")
     parser.add_argument("--contestants", nargs="+", help="such as labelled:2")
+    parser.add_argument(
+        "--pinned", action="store_true", help="no process of a contestant has more cores"
+    )
     parser.add_argument("--once", nargs=3, metavar=("QUERY", "HOW", "CORES"))
     arguments = parser.parse_args()
     data = arguments.data or Path(tempfile.mkdtemp(prefix="gscope-segments-"))
@@ -214,6 +221,8 @@ def _main() -> None:
         contestants = tuple((how, int(cores)) for how, cores in pairs)
     if arguments.once:
         name, how, cores = arguments.once
+        if arguments.pinned:
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
         found = once(name, how, int(cores), arguments.tuples, arguments.steps, data)
         print(json.dumps(found))
         return
@@ -224,6 +233,7 @@ def _main() -> None:
                 command = [sys.executable, "-m", "benchmarks.partitions", "--once"]
                 command += [name, how, str(cores), "--tuples", str(arguments.tuples)]
                 command += ["--steps", str(arguments.steps), "--data", str(data)]
+                command += ["--pinned"] if arguments.pinned else []
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
                 costs.setdefault((name, how, cores), []).extend(json.loads(done.stdout))
                 load = os.getloadavg()[0]
