@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed
 DEMO := demo
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-all lint types check wheel newest bench clean
+.PHONY: help env demo test test-all lint types check wheel newest docs docs-serve bench clean
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: $(STAMP) ## make the environment: .venv with gscope and the tools of development
 
@@ -50,6 +50,13 @@ newest: ## test against the newest versions that pyproject.toml allows
 	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[dev]'
 	$(NEWEST)/bin/python -m pip list --outdated --disable-pip-version-check
 	$(NEWEST)/bin/python -m pytest -n 2 --dist worksteal tests/project/test_dependencies.py tests/capture tests/engine tests/golden tests/fuzz
+
+docs: $(STAMP) ## build the site of the documentation in build/site, with an error for each broken link
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+docs-serve: docs ## serve the site at http://127.0.0.1:8000/ and rebuild it on each change
+	$(BIN)/mkdocs serve
 
 bench: $(STAMP) ## how to run the benchmarks
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'

@@ -22,7 +22,7 @@ TEXTS = (
     "docs/**/*.md",
     "docs/*.json",
     "benchmarks/*.md",
-    "packaging/*",
+    "packaging/**/*",
     "queries/library/**/*.gsql",
 )
 """Glob patterns of files that are checked as a whole."""
@@ -65,7 +65,8 @@ def refused(text: str) -> Iterator[str]:
 
 def files(patterns: tuple[str, ...]) -> list[Path]:
     """Return the files that match ``patterns``."""
-    return sorted({path for pattern in patterns for path in ROOT.glob(pattern)})
+    found = {path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()}
+    return sorted(path for path in found if path.suffix != ".pyc")
 
 
 def test_documents_and_code_avoid_refused_phrases() -> None:

@@ -9,6 +9,7 @@ import ctypes.util
 import os
 import shutil
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -41,6 +42,11 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="not run as root")
 def needs(*programs: str) -> pytest.MarkDecorator:
     """Return a mark that skips a test where one of the programs is not installed."""
     return pytest.mark.skipif(bool(_missing(programs)), reason=_reason(programs))
+
+
+def needs_module(name: str) -> pytest.MarkDecorator:
+    """Return a mark that skips a test where a Python module is not installed."""
+    return pytest.mark.skipif(find_spec(name) is None, reason=f"not installed: {name}")
 
 
 def needs_libpcap() -> pytest.MarkDecorator:
