@@ -48,6 +48,7 @@ class AllowRequest:
 _WITHOUT = (
     "output.format",
     "output.time",
+    "output.partition_by",
     "strict",
     "heartbeat.interval",
     "shedding.mode",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _WITHOUT = (
     "output.format",
     "output.time",
+    "output.partition_by",
     "heartbeat.mode",
     "shedding.mode",
     "shedding.min_rate",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gscope.capture.heartbeats.mode import HeartbeatMode
     from gscope.capture.log.remote.address import TcpAddress
     from gscope.capture.shedding.settings import SheddingMode
+    from gscope.cli.config.partition_unit import PartitionUnit
     from gscope.cli.config.time_style import TimeStyle
 
 FILE_NAME = "gscope.yaml"
@@ -55,6 +56,7 @@ class Config:
 
     output_format: str | None
     time_style: TimeStyle
+    partition_unit: PartitionUnit
     is_strict: bool
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode

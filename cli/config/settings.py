@@ -15,6 +15,7 @@ from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.capture.shedding.settings import DEFAULT_MIN_RATE, SheddingMode
 from gscope.cli.config.cluster import CLUSTER_SETTINGS
 from gscope.cli.config.lookups import LOOKUP
+from gscope.cli.config.partition_unit import PartitionUnit
 from gscope.cli.config.quantities import (
     parse_count,
     parse_duration,
@@ -102,6 +103,13 @@ def _parse_time_style(text: str) -> TimeStyle:
     return TimeStyle(text)
 
 
+def _parse_partition_unit(text: str) -> PartitionUnit:
+    if text not in list(PartitionUnit):
+        message = f"invalid partition {text!r}: expected one of {', '.join(PartitionUnit)}"
+        raise ValueError(message)
+    return PartitionUnit(text)
+
+
 def _parse_mode(text: str) -> HeartbeatMode:
     if text not in list(HeartbeatMode):
         message = f"invalid heartbeat mode {text!r}: expected one of {', '.join(HeartbeatMode)}"
@@ -155,6 +163,7 @@ SLOTS = Kind("N", _parse_slots, str)
 PARTITIONS = Kind("N", _parse_partitions, str)
 FORMAT = Kind("|".join(FORMATS), _parse_format, str)
 TIME_STYLE = Kind("|".join(TimeStyle), _parse_time_style, str)
+PARTITION_UNIT = Kind("|".join(PartitionUnit), _parse_partition_unit, str)
 MODE = Kind("|".join(HeartbeatMode), _parse_mode, str)
 SHEDDING = Kind("|".join(SheddingMode), _parse_shedding_mode, str)
 RATE = Kind("RATE", parse_share, str)
@@ -190,6 +199,16 @@ SETTINGS: tuple[Setting, ...] = (
         " local time with its offset from UTC, or as computed, with TIMESTAMP in seconds since 1970."
         " Other formats are for programs and do not take it: in them a TIMESTAMP is always in UTC",
         flag="--time",
+    ),
+    Setting(
+        "output.partition_by",
+        "partition_unit",
+        PARTITION_UNIT,
+        PartitionUnit.NONE,
+        "with -w DIR -o parquet, write the rows of each answer to folders by their time in UTC, such"
+        " as DIR/QUERY/date=2026-11-24/hour=9, which DuckDB and Spark read as columns. The time is the"
+        " first column that is ordered in time, otherwise the first that is a time",
+        flag="--partition-by",
     ),
     Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),
     Setting(
@@ -414,5 +433,5 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 
-OUTPUT_KEYS = ("output.format", "output.time", "strict")
+OUTPUT_KEYS = ("output.format", "output.time", "output.partition_by", "strict")
 """Settings of the answers; all others concern how answers are computed."""

@@ -150,9 +150,10 @@ class Session:
         from gscope.cli.session.run_name import default_name
         from gscope.cli.session.sampling import ensure_same_sample
         from gscope.cli.session.viewing import ensure_viewable, live_view
-        from gscope.cli.sinks.open_sink import ensure_shows_times
+        from gscope.cli.sinks.open_sink import ensure_partitions, ensure_shows_times
 
         ensure_shows_times(self.config, self.folder)
+        ensure_partitions(self.config, self.folder)
         ensure_viewable(self)
         is_named = self.name is not None
         name = self.name or default_name(self.request)
@@ -317,11 +318,13 @@ class Session:
         """Compile the queries, and report what they warn of.
 
         Raises:
-            GscopeError: a query is invalid, or does not permit the rate of the sample.
+            GscopeError: a query is invalid, does not permit the rate of the sample, or has no time
+                by which its rows are to be partitioned.
         """
         from gscope.cli.config.shedding import chosen_shedding, ensure_allowed
         from gscope.cli.session.compile_request import compile_request, show_warnings
         from gscope.cli.session.sampling import warn_of_unsampled
+        from gscope.cli.sinks.open_sink import partitions_of
 
         if self.requested is not None:
             from gscope.cli.session.requested import compile_requested
@@ -351,6 +354,7 @@ class Session:
         with observer.aside(is_message=True):
             show_warnings(compiled)
             ensure_allowed(program, chosen_shedding(self.config))
+            partitions_of(program, self.config, self.folder)
             warn_of_unsampled(self.config, program)
         if self.relay is not None:
             from gscope.cli.config.relay_inputs import ensure_relayable

@@ -1,7 +1,8 @@
 """Files that grow during a live run, and lose or repeat no row when it is killed and resumed.
 
 CSV and NDJSON results are one file each, appended to at every delivery. Parquet and Arrow results
-come in parts, each visible when it is complete (see ``part_files.py``).
+come in parts, each visible when it is complete (see ``part_files.py``), Parquet also in folders by
+time (see ``partitioned_files.py``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gscope.cli.sinks.output_lock import lock_output, record_owner, unlock_output
 from gscope.cli.sinks.part_files import Parts
+from gscope.cli.sinks.partitioned_files import PartitionedParts
 from gscope.cli.sinks.replay_files import FILE_KINDS, TEXT_WRITERS, in_sentences
 from gscope.engine.sinks.text import csv_header
 from gscope.errors import UsageError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from gscope.cli.sinks.time_partitions import TimePartitions
 
 _LOOKED_AT_BYTES = 1 << 16
 
@@ -38,10 +41,11 @@ class LiveFolder:
         schemas: the columns of each result.
         before: what ``settle`` last returned before the run was killed; {} for a new run.
         monotonic: a clock in seconds, for the age of parts.
+        partitions: the partitions of each result; None for none.
 
     Raises:
         UsageError: the folder is not writable, another run writes there, or an existing file has
-            other columns.
+            other columns or partitions.
     """
 
     def __init__(
@@ -51,18 +55,20 @@ class LiveFolder:
         schemas: Mapping[str, pa.Schema],
         before: Mapping[str, Any],
         monotonic: Callable[[], float] = time.monotonic,
+        partitions: Mapping[str, TimePartitions] | None = None,
     ) -> None:
         if kind not in FILE_KINDS:
             message = "tables cannot be written to files; choose csv, ndjson, parquet or arrow"
             raise UsageError(message)
         self._folder = folder
         self._kind = kind
-        self._identity = {"folder": str(folder.resolve()), "kind": kind}
+        unit = next((str(each.unit) for each in (partitions or {}).values()), None)
+        self._identity = {"folder": str(folder.resolve()), "kind": kind, "partitions": unit}
         is_same = {name: before.get(name) for name in self._identity} == self._identity
         known: Mapping[str, Any] = before["files"] if is_same else {}
         self._token = secrets.token_hex(16)
         self._locks: dict[str, BinaryIO] = {}
-        self._files: dict[str, _TextFile | Parts] = {}
+        self._files: dict[str, _TextFile | Parts | PartitionedParts] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for query, schema in schemas.items():
@@ -73,6 +79,10 @@ class LiveFolder:
                     end = known.get(query) if is_ours else None
                     self._files[query] = _TextFile(
                         folder, query, kind, schema, end, may_be_torn=bool(killed)
+                    )
+                elif partitions is not None:
+                    self._files[query] = PartitionedParts(
+                        folder, query, schema, partitions[query], known.get(query), monotonic
                     )
                 else:
                     self._files[query] = Parts(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gscope.cli.delivery.delivery import Sink
     from gscope.cli.sinks.table import TextOutput
     from gscope.cli.sinks.table_times import TimeFormatter
+    from gscope.cli.sinks.time_partitions import TimePartitions
     from gscope.queries.plan.program import Program
 
 TIME_OPTION = "--time"
@@ -51,6 +52,47 @@ def ensure_shows_times(config: Config, folder: Path | None) -> None:
     raise UsageError(message)
 
 
+def ensure_partitions(config: Config, folder: Path | None) -> None:
+    """Check that the destination has partitions if the command line requests them.
+
+    The configuration file and the environment say so for those that have.
+
+    Raises:
+        UsageError: the command line requests them of another destination.
+    """
+    from gscope.cli.config.partition_unit import PartitionUnit
+    from gscope.cli.sinks.time_partitions import PARTITION_OPTION
+
+    unit = config.partition_unit
+    if config.origins["output.partition_by"] != PARTITION_OPTION or unit is PartitionUnit.NONE:
+        return
+    if folder is None or config.output_format != "parquet":
+        message = f"{PARTITION_OPTION} {unit} requires folders of Parquet; add -o parquet -w DIR"
+        raise UsageError(message)
+
+
+def partitions_of(
+    program: Program, config: Config, folder: Path | None
+) -> dict[str, TimePartitions] | None:
+    """Return the partitions of each result; None if its rows are not partitioned.
+
+    Raises:
+        UsageError: a result has no column that is a time, or one with the name of a partition.
+    """
+    from gscope.cli.config.partition_unit import PartitionUnit
+
+    unit = config.partition_unit
+    if unit is PartitionUnit.NONE or folder is None or config.output_format != "parquet":
+        return None
+    from gscope.cli.sinks.time_partitions import TimePartitions
+    from gscope.queries.plan.row_order import visible
+
+    return {
+        query: TimePartitions.of(query, visible(program.schema(query)), unit)
+        for query, _ in program.results
+    }
+
+
 def _default_kind() -> str:
     """Return the format of standard output unless one is requested."""
     return "table" if sys.stdout.isatty() else "ndjson"
@@ -83,7 +125,7 @@ def sink_for(
     """
     queries = [query for query, _ in program.results]
     if folder is not None:
-        return _files(program, config.output_format or "csv", folder, delivered)
+        return _files(program, config, folder, delivered)
     is_terminal = sys.stdout.isatty()
     kind = config.output_format or _default_kind()
     if kind in TABLES:
@@ -119,15 +161,19 @@ def _time_formatters(program: Program, style: TimeStyle) -> dict[str, dict[str, 
     }
 
 
-def _files(program: Program, kind: str, folder: Path, delivered: DeliveryCheckpoint | None) -> Sink:
+def _files(
+    program: Program, config: Config, folder: Path, delivered: DeliveryCheckpoint | None
+) -> Sink:
+    kind = config.output_format or "csv"
     queries = [query for query, _ in program.results]
+    partitions = partitions_of(program, config, folder)
     if delivered is None:
         from gscope.cli.sinks.replay_files import FolderSink
 
-        return FolderSink(folder, kind, queries)
+        return FolderSink(folder, kind, queries, partitions)
     from gscope.cli.sinks.growing_files import LiveFolder
     from gscope.engine.sinks.columns import readable_schema
     from gscope.queries.plan.row_order import visible
 
     schemas = {query: readable_schema(visible(program.schema(query))) for query in queries}
-    return LiveFolder(folder, kind, schemas, delivered.position.sink)
+    return LiveFolder(folder, kind, schemas, delivered.position.sink, partitions=partitions)

@@ -16,8 +16,11 @@ from gscope.errors import GscopeError, UsageError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from gscope.cli.sinks.partitioned_files import PartitionedAnswer
+    from gscope.cli.sinks.time_partitions import TimePartitions
 
 TEXT_WRITERS: dict[str, Callable[[pa.Table, BinaryIO], None]] = {
     "csv": write_csv,
@@ -114,20 +117,33 @@ class FolderSink:
     Args:
         folder: the folder, created if it is missing.
         kind: one of ``FILE_KINDS``.
+        partitions: the partitions of each result; None for none.
 
     Raises:
-        UsageError: the folder is not writable, or another run writes there.
+        UsageError: the folder is not writable, another run writes there, or there are partitions
+            already.
     """
 
-    def __init__(self, folder: Path, kind: str, queries: Sequence[str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        queries: Sequence[str],
+        partitions: Mapping[str, TimePartitions] | None = None,
+    ) -> None:
         if kind not in FILE_KINDS:
             message = "tables cannot be written to files; choose csv, ndjson, parquet or arrow"
             raise UsageError(message)
-        self._writers: dict[str, _FileWriter] = {}
+        self._writers: dict[str, _FileWriter | PartitionedAnswer] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             for query in queries:
-                self._writers[query] = _FileWriter(folder, query, kind)
+                if partitions is None:
+                    self._writers[query] = _FileWriter(folder, query, kind)
+                else:
+                    from gscope.cli.sinks.partitioned_files import PartitionedAnswer
+
+                    self._writers[query] = PartitionedAnswer(folder, query, partitions[query])
         except OSError as error:
             message = f"cannot write to {folder}: {os_reason(error)}"
             raise UsageError(message) from error

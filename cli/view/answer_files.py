@@ -44,7 +44,9 @@ class AnswerFiles(Protocol):
         """
 
 
-def answer_files(folder: Path, kind: str, query: str, schema: pa.Schema) -> AnswerFiles:
+def answer_files(
+    folder: Path, kind: str, query: str, schema: pa.Schema, *, is_partitioned: bool = False
+) -> AnswerFiles:
     """Return the files of an answer.
 
     Args:
@@ -52,10 +54,13 @@ def answer_files(folder: Path, kind: str, query: str, schema: pa.Schema) -> Answ
         kind: their format.
         query: the answer.
         schema: its readable columns.
+        is_partitioned: whether they are in folders by time.
     """
     if kind in ("csv", "ndjson"):
         return GrowingText(folder / f"{query}.{kind}", schema, is_csv=kind == "csv")
-    return Parts(folder, kind, query, schema)
+    if is_partitioned:
+        return Parts(folder / query, f"**/part-*.{kind}", schema)
+    return Parts(folder, f"{query}-*.{kind}", schema)
 
 
 class GrowingText:
@@ -174,15 +179,14 @@ class Parts:
 
     Args:
         folder: the folder.
-        kind: parquet or arrow.
-        query: the answer, with which their names begin.
+        pattern: which files of it, with the ending parquet or arrow.
         schema: their readable columns.
     """
 
-    def __init__(self, folder: Path, kind: str, query: str, schema: pa.Schema) -> None:
+    def __init__(self, folder: Path, pattern: str, schema: pa.Schema) -> None:
         self._folder = folder
-        self._pattern = f"{query}-*.{kind}"
-        self._is_parquet = kind == "parquet"
+        self._pattern = pattern
+        self._is_parquet = pattern.endswith(".parquet")
         self._schema = schema
         self._seen: set[str] | None = None
 
@@ -190,12 +194,12 @@ class Parts:
         """Yield the rows of the parts that have appeared since the last call."""
         paths = sorted(self._folder.glob(self._pattern))
         if self._seen is None:
-            self._seen = {path.name for path in paths[:-_PARTS_AT_FIRST]}
+            self._seen = {str(path) for path in paths[:-_PARTS_AT_FIRST]}
         for path in paths:
-            if path.name in self._seen:
+            if str(path) in self._seen:
                 continue
-            self._seen.add(path.name)
-            table = pq.read_table(path) if self._is_parquet else _arrow_table(path)
+            self._seen.add(str(path))
+            table = pq.ParquetFile(path).read() if self._is_parquet else _arrow_table(path)
             yield table.select(self._schema.names)
 
 

@@ -83,7 +83,8 @@ class FollowedRun:
                 " terminal"
             )
             raise UsageError(message)
-        kind = DeliveryCheckpoint(run.path).position.sink.get("kind")
+        sink = DeliveryCheckpoint(run.path).position.sink
+        kind = sink.get("kind")
         if not isinstance(kind, str):
             message = f"run {run.name} has not begun to answer"
             raise GscopeError(message)
@@ -99,7 +100,10 @@ class FollowedRun:
             self._answers[query] = answer_of(program, query, style)
             self.model.begin(self._answers[query])
             schema = readable_schema(visible(program.schema(query)))
-            self._files[query] = answer_files(Path(run.folder), kind, query, schema)
+            self._files[query] = answer_files(
+                *(Path(run.folder), kind, query, schema),
+                is_partitioned=sink.get("partitions") is not None,
+            )
         self.model.follow(self._outcome)
         self.model.on_phase(RunPhase.CAPTURING)
 

@@ -23,14 +23,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 def printed(folder: Path) -> list[str]:
-    """What each program of the page prints, after the command of the page has run."""
+    """What each program of the page prints, after the commands of the page have run."""
     text = PAGE.read_text(encoding="utf-8")
-    (command,) = re.findall(r"^```\n(gscope replay .*?)^```", text, re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"^```\n(gscope replay .*?)^```", text, re.MULTILINE | re.DOTALL)
     (query,) = re.findall(r"^```gsql\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     write_links(folder)
     (folder / "web.gsql").write_text(query, encoding="utf-8")
-    done = run(*shlex.split(command)[1:], "--work-dir", folder / "work", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    for command in commands:
+        done = run(*shlex.split(command)[1:], "--work-dir", folder / "work", cwd=folder)
+        assert done.returncode == 0, done.stderr
     outputs = []
     with contextlib.chdir(folder):
         for program, _ in PROGRAM.findall(text):
@@ -43,7 +44,7 @@ def printed(folder: Path) -> list[str]:
 
 def test_the_programs_print_what_the_page_shows(tmp_path: Path) -> None:
     shown = [text for _, text in PROGRAM.findall(PAGE.read_text(encoding="utf-8"))]
-    assert len(shown) == 2
+    assert len(shown) == 3
     assert printed(tmp_path) == shown
 
 

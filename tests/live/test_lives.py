@@ -8,6 +8,7 @@ import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, own_network, send
@@ -78,12 +79,12 @@ def test_an_error_of_a_run_in_the_background_is_reported_before_the_command_ends
     assert list(work.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "parquet --partition-by minute"])
 def test_a_killed_run_is_resumed_and_answers_each_logged_row_once(
     work: Path, tmp_path: Path, kind: str
 ) -> None:
     out = tmp_path / "out"
-    begun = detached(work, "-w", out, "-o", kind)
+    begun = detached(work, "-w", out, "-o", *kind.split())
     assert begun.returncode == 0, begun.stderr
     sent = send(udp(n) for n in range(30))
     (record,) = find_runs(work)
@@ -96,7 +97,7 @@ def test_a_killed_run_is_resumed_and_answers_each_logged_row_once(
     refused = run("run", *others, "--work-dir", work)
     assert refused.returncode == 2
     assert "numbers: it was started with other queries" in refused.stderr
-    begun = detached(work, "-w", out, "-o", kind)
+    begun = detached(work, "-w", out, "-o", *kind.split())
     assert begun.returncode == 0, begun.stderr
     sent += send(udp(n) for n in range(sent, sent + 30))
     done = run("stop", "--work-dir", work)
@@ -120,6 +121,14 @@ def kill(record: RunRecord) -> None:
 
 def numbers(folder: Path, kind: str) -> list[int]:
     """The column ``id`` of all answers there."""
+    if "--partition-by" in kind:
+        # Rows are in the partitions of their times, which DuckDB reads from the paths.
+        found = duckdb.connect().sql(
+            "SELECT id, time // 60 * 60 = epoch(date) + hour * 3600 + minute * 60 FROM"
+            f" read_parquet('{folder}/query/**/*.parquet', hive_partitioning = true)"
+        )
+        assert all(is_there for _, is_there in found.fetchall())
+        return [number for number, _ in found.fetchall()]
     if kind == "parquet":
         parts = [pq.read_table(part) for part in folder.glob("query-*.parquet")]
         return [number for part in parts for number in part["id"].to_pylist()]

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from gscope.cli.config.partition_unit import PartitionUnit
 from gscope.cli.sinks.growing_files import LiveFolder
+from gscope.cli.sinks.time_partitions import TimePartitions
 from gscope.cli.view import answer_files as module
 from gscope.cli.view.answer_files import GrowingText, answer_files
 from gscope.engine.sinks.text import write_csv
@@ -75,6 +77,26 @@ def test_rows_of_all_formats_are_read_as_they_are_delivered(kind: str, tmp_path:
         )
         assert found[0] is not None
         assert found[0]["at"].type == pa.timestamp("ns")
+    assert list(files.rows()) == []
+    folder.close(is_complete=True)
+
+
+def test_rows_of_folders_by_time_are_read_without_the_columns_of_the_folders(
+    tmp_path: Path,
+) -> None:
+    files = answer_files(tmp_path, "parquet", "q", SCHEMA, is_partitioned=True)
+    assert list(files.rows()) == []
+    partitions = {"q": TimePartitions(PartitionUnit.HOUR, "at", 1, is_integer=False)}
+    folder = LiveFolder(tmp_path, "parquet", {"q": SCHEMA}, {}, partitions=partitions)
+    for step in range(2):
+        rows = table(step * 20, 20)
+        folder.write("q", rows)
+        folder.settle(is_last=True)
+        folder.publish()
+        found = list(files.rows())
+        assert len(found) == 2, "rows with a time and rows without one"
+        assert sorted(map(str, rows_of(found))) == sorted(map(str, rows_of([rows])))
+        assert {each.schema for each in found if each is not None} == {SCHEMA}
     assert list(files.rows()) == []
     folder.close(is_complete=True)
 

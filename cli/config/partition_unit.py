@@ -1,0 +1,15 @@
+"""The folders into which the rows of an answer are partitioned."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class PartitionUnit(StrEnum):
+    """The values of ``--partition-by``."""
+
+    NONE = "none"
+    MONTH = "month"
+    DAY = "day"
+    HOUR = "hour"
+    MINUTE = "minute"
