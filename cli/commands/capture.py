@@ -49,6 +49,8 @@ _WITHOUT = (
     "output.format",
     "output.time",
     "output.partition_by",
+    "output.to",
+    "limits.spool",
     "strict",
     "heartbeat.interval",
     "shedding.mode",

@@ -41,6 +41,11 @@ def config_lines(config: Config) -> Iterator[str]:
             section = above
             yield f"{section}:"
         indent = "  " if dot else ""
+        if setting.kind.is_list:
+            lines = setting.kind.show(getattr(config, setting.attribute)).splitlines()
+            listed = ", ".join(map(_scalar, lines))
+            yield f"{indent}{name}: [{listed}]  # {config.origins[setting.key]}"
+            continue
         if setting.kind.is_repeated:
             yield f"{indent}{name}:  # {config.origins[setting.key]}"
             entries = getattr(config, setting.attribute).items()

@@ -34,6 +34,8 @@ _WITHOUT = (
     "output.format",
     "output.time",
     "output.partition_by",
+    "output.to",
+    "limits.spool",
     "heartbeat.mode",
     "shedding.mode",
     "shedding.min_rate",

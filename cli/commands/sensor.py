@@ -34,6 +34,7 @@ def requested_sensor(
         return None
     for option, is_given in (
         ("-w", output.folder is not None),
+        ("--to", bool(config.destinations)),
         ("--save-packets", saving is not None),
     ):
         if is_given:

@@ -9,6 +9,7 @@ from click.core import ParameterSource
 from gscope.cli.commands.options import Lines, option
 from gscope.cli.completion import candidates
 from gscope.cli.config.cluster import INTERPRETER, MASTER
+from gscope.cli.config.destinations import DESTINATIONS, SCHEMES
 from gscope.cli.config.lookups import LOOKUP
 from gscope.cli.config.setting import FILE
 from gscope.cli.config.settings import FOLDER, USER
@@ -72,6 +73,8 @@ def _completer(setting: Setting) -> candidates.Completer | None:
         return candidates.files
     if setting.kind is LOOKUP:
         return candidates.lookups
+    if setting.kind is DESTINATIONS:
+        return candidates.words(*SCHEMES)
     if setting.kind is USER:
         return candidates.users
     if setting.kind is MASTER:

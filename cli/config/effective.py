@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gscope.capture.heartbeats.mode import HeartbeatMode
     from gscope.capture.log.remote.address import TcpAddress
     from gscope.capture.shedding.settings import SheddingMode
+    from gscope.cli.config.destinations import Destination
     from gscope.cli.config.partition_unit import PartitionUnit
     from gscope.cli.config.time_style import TimeStyle
 
@@ -57,6 +58,7 @@ class Config:
     output_format: str | None
     time_style: TimeStyle
     partition_unit: PartitionUnit
+    destinations: tuple[Destination, ...]
     is_strict: bool
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode
@@ -87,6 +89,7 @@ class Config:
     log_bytes: int
     memory_bytes: int | None
     job_disk_bytes: int
+    spool_bytes: int
     user: str | None
     is_sandboxed: bool
     work_dir: Path

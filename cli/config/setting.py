@@ -21,12 +21,14 @@ class Kind:
         parse: turns text into a value; raises ValueError with a sentence.
         show: turns a value into text that ``parse`` reads.
         is_repeated: whether the flag may be given several times, for a line of the text each.
+        is_list: whether ``gscope.yaml`` has a list of such lines, not entries ``name: value``.
     """
 
     metavar: str
     parse: Callable[[str], Any]
     show: Callable[[Any], str]
     is_repeated: bool = False
+    is_list: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,11 @@ from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.capture.shedding.settings import DEFAULT_MIN_RATE, SheddingMode
 from gscope.cli.config.cluster import CLUSTER_SETTINGS
+from gscope.cli.config.destinations import (
+    DEFAULT_SPOOL_BYTES,
+    DESTINATIONS,
+    MIN_SPOOL_BYTES,
+)
 from gscope.cli.config.lookups import LOOKUP
 from gscope.cli.config.partition_unit import PartitionUnit
 from gscope.cli.config.quantities import (
@@ -64,6 +69,14 @@ def _parse_positive_size(text: str) -> int:
     value = parse_size(text)
     if value < 1:
         message = f"invalid size {text!r}: expected more than 0"
+        raise ValueError(message)
+    return value
+
+
+def _parse_spool(text: str) -> int:
+    value = parse_size(text)
+    if value < MIN_SPOOL_BYTES:
+        message = f"invalid size {text!r}: expected at least {show_size(MIN_SPOOL_BYTES)}"
         raise ValueError(message)
     return value
 
@@ -159,6 +172,7 @@ FAILURE_TIMEOUT = Kind("DURATION", _at_least(MIN_FAILURE_TIMEOUT_NS), show_durat
 STEP_TIMEOUT = Kind("DURATION", _at_least(MIN_STEP_TIMEOUT_NS), show_duration)
 SIZE = Kind("SIZE", _parse_positive_size, show_size)
 COUNT = Kind("N", parse_count, str)
+SPOOL = Kind("SIZE", _parse_spool, show_size)
 SLOTS = Kind("N", _parse_slots, str)
 PARTITIONS = Kind("N", _parse_partitions, str)
 FORMAT = Kind("|".join(FORMATS), _parse_format, str)
@@ -209,6 +223,16 @@ SETTINGS: tuple[Setting, ...] = (
         " as DIR/QUERY/date=2026-11-24/hour=9, which DuckDB and Spark read as columns. The time is the"
         " first column that is ordered in time, otherwise the first that is a time",
         flag="--partition-by",
+    ),
+    Setting(
+        "output.to",
+        "destinations",
+        DESTINATIONS,
+        (),
+        "send rows to URL as well: https://HOST/PATH posts them as JSON, syslog://HOST (UDP),"
+        " syslog+tcp://HOST and syslog+tls://HOST send a message for each. Rows wait on disk while URL"
+        " does not accept them. May be repeated. Default: none",
+        flag="--to",
     ),
     Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),
     Setting(
@@ -399,6 +423,15 @@ SETTINGS: tuple[Setting, ...] = (
         flag="--job-disk",
     ),
     Setting(
+        "limits.spool",
+        "spool_bytes",
+        SPOOL,
+        DEFAULT_SPOOL_BYTES,
+        "disk space for rows that destinations of --to have not accepted yet; a live run drops and"
+        " counts the oldest ones when it is full",
+        flag="--spool",
+    ),
+    Setting(
         "lookups",
         "lookups",
         LOOKUP,
@@ -433,5 +466,12 @@ SETTINGS: tuple[Setting, ...] = (
     ),
 )
 
-OUTPUT_KEYS = ("output.format", "output.time", "output.partition_by", "strict")
+OUTPUT_KEYS = (
+    "output.format",
+    "output.time",
+    "output.partition_by",
+    "output.to",
+    "strict",
+    "limits.spool",
+)
 """Settings of the answers; all others concern how answers are computed."""

@@ -182,7 +182,9 @@ class _Reader:
 
     def _set(self, key: str, node: yaml.Node) -> None:
         parse = _BY_KEY[key].parse
-        if _BY_KEY[key].kind.is_repeated:
+        if _BY_KEY[key].kind.is_list:
+            self.values[key] = self._lines(node, parse)
+        elif _BY_KEY[key].kind.is_repeated:
             found: dict[str, str] = {}
             for name, value in self._entries(node, key):
                 found |= self._parsed(value, partial(_entry, parse, name))
@@ -190,6 +192,18 @@ class _Reader:
         else:
             self.values[key] = self._parsed(node, parse)
         self.places[key] = self._place(node)
+
+    def _lines(self, node: yaml.Node, parse: Callable[[str], Any]) -> Any:
+        """Return the value of a list, of which each item is a line of the setting's text."""
+        import yaml
+
+        items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for item in items:
+            self._parsed(item, parse)
+        try:
+            return parse("\n".join(self._text(item) for item in items))
+        except ValueError as error:
+            raise self._wrong(node, str(error)) from error
 
     def _interface(self, node: yaml.Node) -> ConfiguredInterface:
         files: tuple[str, ...] = ()

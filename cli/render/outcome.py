@@ -42,6 +42,7 @@ class Outcome:
         partial: the epochs that were answered without a host, by query; see ``PartialAnswer``.
         restarts: the number of restarts, by process.
         signal: the signal that ended the input; 0 for none.
+        outlets: what became of the rows that were sent to each destination of --to.
         is_complete: whether the input was ended because no answer lacked rows any more.
     """
 
@@ -60,6 +61,7 @@ class Outcome:
     transferred_bytes: dict[str, int] = field(default_factory=dict)
     partial: dict[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
     restarts: dict[str, int] = field(default_factory=dict)
+    outlets: list[dict[str, Any]] = field(default_factory=list)
     signal: int = 0
     is_complete: bool = False
 

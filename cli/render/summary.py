@@ -13,6 +13,7 @@ from gscope.cli.config.quantities import show_duration
 from gscope.cli.render.accounting import UNDECODED, shed_lines
 from gscope.cli.render.incomplete import incomplete_lines
 from gscope.cli.render.partial import gap_lines, partial_lines
+from gscope.cli.render.sent import UNSENT, sent_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,7 @@ def is_whole(outcome: Outcome) -> bool:
         lost += each["late_tuples_total"] + each["shed_tuples_total"] + len(each.get("gaps", ()))
     lost += sum(outcome.capture.get("saved", {}).get(name, 0) for name in _UNSAVED)
     lost += sum(outcome.late_tuples.values())
+    lost += sum(each[name] for each in outcome.outlets for name in UNSENT)
     return (
         not lost
         and outcome.capture.get("least_rate", 1.0) == 1
@@ -105,6 +107,7 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     yield from shed_lines(capture, outcome.shed_tuples)
     yield from incomplete_lines(outcome)
     yield from _saved(capture.get("saved", {}))
+    yield from sent_lines(outcome.outlets)
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"
     yield from _crashes(outcome)

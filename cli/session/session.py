@@ -420,6 +420,11 @@ class Session:
             sink: Sink = view.sink(program, self.config.time_style, supervisor.outcome)
         else:
             sink = sink_for(program, self.config, self.folder, delivered, output)
+        outlets = None
+        if self.config.destinations:
+            from gscope.cli.session.sending import outlet_sink
+
+            sink = outlets = outlet_sink(self.config, sink, delivered, run_dir, supervisor.notify)
         answers = Delivery(
             program,
             supervisor.outputs,
@@ -439,6 +444,8 @@ class Session:
             with suppress(*() if is_complete else (GscopeError, OSError)):
                 answers.finish(has_ended=is_complete)
             sink.close(is_complete=is_complete)
+            if outlets is not None:
+                supervisor.outcome.outlets = outlets.accounts()
             if output is not None:
                 output.finish()
         return answers.rows

@@ -16,6 +16,7 @@ from gscope.queries.run_folder.layout import (
     CAPTURE_STATISTICS_FILE,
     JOB_FOLDER,
     JOB_STATISTICS_FILE,
+    OUTLETS_STATISTICS_FILE,
     TRACES_FOLDER,
 )
 from gscope.queries.run_folder.snapshot import read_snapshot
@@ -33,6 +34,7 @@ _LOSSES = ("dropped_packets", "filtered_packets", "shed_packets", "late_packets"
 
 _CAPTURE_FIELDS = {"written_ns", "memory_bytes", "privileges", "interfaces", "streams", "log"}
 _JOB_FIELDS = {"written_ns", "memory_bytes", "state", "steps", "operators", "queries", "heartbeats"}
+_OUTLETS_FIELDS = {"written_ns", "outlets", "spool_bytes"}
 _TRACE_FIELDS = {"id", "clock_ns", "began_ns", "ended_ns", "step", "rows", "hops"}
 _HOP_FIELDS = {"kind", "node", "arrived_ns", "queued_ns", "worked_ns"}
 _IDLE_FIELDS = {"idle", "first", "last", "slowest", "slowest_ns"}
@@ -56,6 +58,7 @@ def status_document(run: RunRecord, now_ns: int) -> Document:
 def _document(run: RunRecord, now_ns: int) -> Document:
     capture = _counters(run.path / CAPTURE_STATISTICS_FILE, _CAPTURE_FIELDS)
     job = _counters(run.path / JOB_STATISTICS_FILE, _JOB_FIELDS)
+    sent = _counters(run.path / OUTLETS_STATISTICS_FILE, _OUTLETS_FIELDS)
     at_ns = clock_ns(run, capture, job, now_ns)
     return {
         "schema": SCHEMA,
@@ -64,6 +67,7 @@ def _document(run: RunRecord, now_ns: int) -> Document:
         "capture": capture,
         "job": job,
         "queries": [_query(name, capture, job, at_ns) for name in _queries(run, job)],
+        "outlets": sent["outlets"] if sent is not None else [],
         "loss": {
             "interfaces": [_interface_sum(each) for each in (capture or {}).get("interfaces", ())],
             "tuples": _tuple_sum(capture, job),

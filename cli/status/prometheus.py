@@ -269,6 +269,16 @@ QUERY = (
     gauge("gscope_query_lag_seconds", "lag_ns", "Time since the watermark.", _NS),
     gauge("gscope_query_last_answer_timestamp_seconds", "last_answer_ns", "Last answer.", _NS),
 )
+OUTLET = (
+    Metric("gscope_outlet_sent_rows", "sent_rows_total", "Rows that the destination accepted."),
+    Metric(
+        "gscope_outlet_dropped_rows", "dropped_rows_total", "Rows for which the spool was full."
+    ),
+    Metric("gscope_outlet_refused_rows", "refused_rows_total", "Rows that it will never accept."),
+    Metric("gscope_outlet_failures", "failures_total", "Attempts to send rows that failed."),
+    Metric("gscope_outlet_outages", "outages_total", "How often it stopped accepting rows."),
+    gauge("gscope_outlet_waiting_rows", "waiting_rows", "Rows that it has not accepted yet."),
+)
 HEARTBEATS = (
     Metric("gscope_heartbeats", "heartbeats_total", "Heartbeats received by the HFTA job."),
     Metric(
@@ -339,6 +349,7 @@ class RunCollector(Collector):
         yield from _families(INBOX, ("stream",), _named(job, "streams"))
         yield from _families(OPERATOR, ("operator",), _named(job, "operators"))
         yield from _families(QUERY, ("query",), _named(document, "queries"))
+        yield from _families(OUTLET, ("outlet",), _named(document, "outlets"))
         yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])
         yield _incomplete(job.get("operators", ()))
         yield _counts(

@@ -258,9 +258,9 @@ class Supervisor:
             case Listening() if is_current and self._processes[CAPTURE].state.is_up:
                 self._on_listening(answers, passthrough)
             case InterfaceFailed(interface=name, message=why):
-                self._notify(f"interface {name}: {why}; no longer captured")
+                self.notify(f"interface {name}: {why}; no longer captured")
             case InputReport(input=name, message=what):
-                self._notify(f"input {name}: {what}")
+                self.notify(f"input {name}: {what}")
             case CaptureFinished() as summary:
                 self.outcome.capture = asdict(summary)
                 self.reached("capture finished")
@@ -317,7 +317,7 @@ class Supervisor:
     def _show_served(self) -> None:
         """Show that all rows that readers on other hosts wait for are in the log."""
         self._observer.on_phase(RunPhase.SERVING)
-        self._notify(
+        self.notify(
             "the input has ended; serving until every reader has acknowledged all rows, a"
             " further Ctrl-C discards them"
         )
@@ -350,7 +350,7 @@ class Supervisor:
             answers.on_commit(commit.step, commit.outputs, commit.bounds, commit.lost_answers)
         self.reached("first rows delivered")
 
-    def _notify(self, sentence: str) -> None:
+    def notify(self, sentence: str) -> None:
         """Notify the user, and log it with the run."""
         self._observer.on_notice(sentence)
         if self._log is not None:
@@ -416,7 +416,7 @@ class Supervisor:
             self._recovery.on_failure(JOB, reason)
         elif still_s >= STILL_S and step != self._notified_step:
             self._notified_step = step
-            self._notify(
+            self.notify(
                 f"no task of step {step} has finished for {still_s:.0f} s; still waiting,"
                 " see --failure-step-timeout"
             )

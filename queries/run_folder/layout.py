@@ -26,6 +26,8 @@
         stats.json           counters
         traces/              traces of heartbeats
     packets/                 folder of the process that searches recent packets for groups
+    outlets/                 rows that destinations of --to have not accepted, in segments
+        stats.json           counters
     hosts.json               hosts whose agents capture for the run, and their interfaces
     hosts/                   what the run asks each of them to capture
     saved-groups.json        how much of the file of saved packets of groups is whole
@@ -60,6 +62,8 @@ CAPTURE_STATISTICS_FILE = f"{CAPTURE_FOLDER}/stats.json"
 SAVED_PACKETS_FILE = f"{CAPTURE_FOLDER}/saved.json"
 PACKET_RING_FOLDER = f"{CAPTURE_FOLDER}/packets"
 PACKET_SEARCH_FOLDER = "packets"
+OUTLETS_FOLDER = "outlets"
+OUTLETS_STATISTICS_FILE = f"{OUTLETS_FOLDER}/stats.json"
 HOSTS_FILE = "hosts.json"
 HOSTS_FOLDER = "hosts"
 SAVED_GROUPS_FILE = "saved-groups.json"

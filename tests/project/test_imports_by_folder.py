@@ -168,11 +168,13 @@ cli/manual: cli/rundir
 cli/render: cli/config
 cli/delivery: cli cli/config
 cli/sinks: cli/config cli/delivery
+cli/outlets: cli/config cli/delivery
 cli/supervision: cli cli/rundir cli/config cli/render cli/delivery
 cli/view/rows: cli/config cli/sinks
 cli/view/terminal: cli/sinks
 cli/view: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/view/rows cli/view/terminal
-cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/supervision cli/view
+cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/outlets
+    cli/supervision cli/view
     cli/view/terminal
 cli/agent: cli cli/rundir cli/config cli/render cli/supervision cli/session
 cli/status: cli/rundir cli/render

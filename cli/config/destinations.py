@@ -1,0 +1,145 @@
+"""Destinations of rows beyond this machine's files, as ``--to`` names them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from gscope.cli.config.setting import Kind
+from gscope.queries.did_you_mean import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_SPOOL_BYTES = 256 << 20
+
+MIN_SPOOL_BYTES = 1 << 20
+"""Room for several segments of the spool."""
+
+WEBHOOKS = ("https", "http")
+SYSLOGS: Mapping[str, int] = {"syslog": 514, "syslog+tcp": 601, "syslog+tls": 6514}
+"""Transports of syslog with their ports: UDP, and TCP without and with TLS."""
+
+_NAMES = (*WEBHOOKS, *SYSLOGS)
+SCHEMES = tuple(f"{name}://" for name in _NAMES)
+_EXPECTED = "expected a URL such as https://HOST/PATH or syslog+tcp://HOST:PORT"
+_SYSLOG_OPTIONS = ("facility", "severity")
+FACILITIES = (
+    *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron"),
+    *("authpriv", "ftp", "ntp", "audit", "alert", "clock"),
+    *(f"local{number}" for number in range(8)),
+)
+"""Facilities of syslog in the order of their numbers (RFC 5424, 6.2.1)."""
+SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
+"""Severities of syslog in the order of their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where rows are sent.
+
+    Attributes:
+        url: the URL as it was given, perhaps with a password.
+        scheme: the scheme of the URL.
+        host: the host, without brackets.
+        port: the port, that of the scheme by default.
+        path: the path of a webhook with its query, from the first slash.
+        credentials: user and password of a webhook, as ``USER:PASSWORD``; "" for none.
+        options: what follows ``?`` in the URL of a syslog server.
+    """
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+    credentials: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Return the URL without what may be secret: credentials, and the path of a webhook."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        shown = f"{self.scheme}://{host}:{self.port}"
+        return f"{shown}/…" if self.path.strip("/") else shown
+
+
+def parse_destination(text: str) -> Destination:
+    """Return the destination that a URL names.
+
+    Raises:
+        ValueError: the URL is invalid; the message says what is expected.
+    """
+    url = text.strip()
+    if any(character <= " " for character in url):
+        message = f"invalid destination {text!r}: {_EXPECTED}"
+        raise ValueError(message)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        message = f"invalid destination {text!r}: {error}"
+        raise ValueError(message) from error
+    if parts.scheme not in _NAMES:
+        hint = suggestion(parts.scheme, _NAMES, _EXPECTED, is_quoted=True)
+        message = f"invalid destination {text!r}: unknown scheme; {hint}"
+        raise ValueError(message)
+    if not parts.hostname or port == 0:
+        message = f"invalid destination {text!r}: {_EXPECTED}"
+        raise ValueError(message)
+    if parts.scheme in WEBHOOKS:
+        return _webhook(url, parts, parts.hostname, port)
+    return _syslog(url, parts, parts.hostname, port)
+
+
+def _webhook(url: str, parts: SplitResult, host: str, port: int | None) -> Destination:
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    _, is_given, _ = parts.netloc.rpartition("@")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    credentials = f"{user}:{password}" if is_given else ""
+    default = 443 if parts.scheme == "https" else 80
+    return Destination(url, parts.scheme, host, port or default, path, credentials)
+
+
+def _syslog(url: str, parts: SplitResult, host: str, port: int | None) -> Destination:
+    if parts.path.strip("/") or parts.username is not None or parts.fragment:
+        message = f"invalid destination {url!r}: expected {parts.scheme}://HOST:PORT"
+        raise ValueError(message)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    allowed = (*_SYSLOG_OPTIONS, "ca") if parts.scheme == "syslog+tls" else _SYSLOG_OPTIONS
+    for name, value in options.items():
+        if name not in allowed:
+            otherwise = f"expected one of {', '.join(allowed)}"
+            hint = suggestion(name, allowed, otherwise, is_quoted=True)
+            message = f"invalid destination {url!r}: unknown option {name!r}; {hint}"
+            raise ValueError(message)
+        words = {"facility": FACILITIES, "severity": SEVERITIES}.get(name)
+        if words is not None and value not in words:
+            hint = suggestion(value, words, f"expected one of {', '.join(words)}", is_quoted=True)
+            message = f"invalid destination {url!r}: unknown {name} {value!r}; {hint}"
+            raise ValueError(message)
+    return Destination(url, parts.scheme, host, port or SYSLOGS[parts.scheme], options=options)
+
+
+def parse_destinations(text: str) -> tuple[Destination, ...]:
+    """Return the destinations of lines with a URL each.
+
+    Raises:
+        ValueError: a line is invalid; the message says what is expected.
+    """
+    found = [parse_destination(line) for line in text.splitlines() if line.strip()]
+    urls = [each.url for each in found]
+    for url in urls:
+        if urls.count(url) > 1:
+            message = f"the destination {url} is given twice"
+            raise ValueError(message)
+    return tuple(found)
+
+
+def show_destinations(destinations: tuple[Destination, ...]) -> str:
+    """Return lines that ``parse_destinations`` reads."""
+    return "\n".join(each.url for each in destinations)
+
+
+DESTINATIONS = Kind("URL", parse_destinations, show_destinations, is_repeated=True, is_list=True)

@@ -1,0 +1,48 @@
+"""The outlets of a run: destinations that get its rows beside the run's own sink."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gscope.cli.config.effective import Config
+    from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
+    from gscope.cli.delivery.delivery import Sink
+    from gscope.cli.outlets.outlets import OutletSink
+    from gscope.cli.rundir.run_dir import RunDir
+
+
+def outlet_sink(
+    config: Config,
+    sink: Sink,
+    delivered: DeliveryCheckpoint | None,
+    run_dir: RunDir,
+    report: Callable[[str], None],
+) -> OutletSink:
+    """Return a sink that sends rows to the destinations of ``config``, too.
+
+    Args:
+        config: the destinations, and the disk space for rows that wait.
+        sink: the run's own sink.
+        delivered: the checkpoint of a live run; None for a replay.
+        run_dir: the run's folder.
+        report: shows a sentence to the user.
+
+    Raises:
+        GscopeError: rows cannot be kept.
+        UsageError: certificates of a destination cannot be read.
+    """
+    from gscope.cli.outlets.outlets import OutletSink, opened
+
+    return OutletSink(
+        sink,
+        [(each, opened(each)) for each in config.destinations],
+        delivered.position.sink if delivered is not None else {},
+        run_dir.path,
+        run_dir.name,
+        budget=config.spool_bytes,
+        is_live=delivered is not None,
+        report=report,
+    )

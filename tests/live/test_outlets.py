@@ -1,0 +1,84 @@
+"""A live run whose webhook goes away, and which is killed and resumed meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.capture.sources.af_packet.network import own_network, run_ip, send
+from tests.cli.outlets.servers import HookServer
+from tests.live.test_lives import detached, kill, numbers
+from tests.live.test_run import udp
+from tests.support.gscope_command import run, status, wait_for
+
+from gscope.cli.rundir.records import find_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def network() -> Iterator[None]:
+    """Devices of our own; without the right to make them the test is skipped."""
+    with own_network():
+        run_ip("link", "set", "lo", "up")
+        yield
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Iterator[Path]:
+    """A work dir; whatever still runs there at the end is ended."""
+    yield tmp_path / "work"
+    for left in find_runs(tmp_path / "work"):
+        if left.is_alive:
+            os.kill(left.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def server(network: None) -> Iterator[HookServer]:  # it listens there
+    made = HookServer()
+    yield made
+    made.kill()
+
+
+def outlet(work: Path, field: str) -> int:
+    """Return a counter of the only destination; 0 before there is one."""
+    outlets = status(work).get("outlets", ())
+    return int(outlets[0][field]) if outlets else 0
+
+
+def test_a_killed_run_sends_each_row_of_its_file_once(
+    work: Path, tmp_path: Path, server: HookServer
+) -> None:
+    out = tmp_path / "out"
+    begin = partial(detached, work, "-w", out, "--to", f"http://127.0.0.1:{server.port}/")
+    begun = begin()
+    assert begun.returncode == 0, begun.stderr
+    count = send(udp(n) for n in range(20))
+    wait_for(lambda: len(server.rows) == count, "the first rows at the server")
+    server.kill()
+    count += send(udp(n) for n in range(count, count + 30))
+    wait_for(lambda: outlet(work, "waiting_rows") == 30, "the rows in the spool")
+    (record,) = find_runs(work)
+    kill(record)
+    wait_for(
+        lambda: [each.standing for each in find_runs(work)] == ["stale"], "its lock to be free"
+    )
+    server.start()
+    begun = begin()
+    assert begun.returncode == 0, begun.stderr
+    count += send(udp(n) for n in range(count, count + 30))
+    done = run("stop", "--work-dir", work)
+    assert done.returncode == 0, done.stderr
+    assert f"{count} rows sent to http://127.0.0.1:{server.port}\n" in done.stdout
+    assert sorted(numbers(out, "csv")) == list(range(count))
+    assert [(number, row["id"]) for _, number, row in server.rows] == [
+        (each + 1, number) for each, number in enumerate(numbers(out, "csv"))
+    ]
+    assert len(server.keys) == len(set(server.keys))
