@@ -29,6 +29,7 @@ COMMANDS = {
     "stop": "gscope.cli.commands.stop:stop",
     "status": "gscope.cli.commands.status:status",
     "view": "gscope.cli.commands.view:view",
+    "report": "gscope.cli.commands.report:report",
     "check": "gscope.cli.commands.check:check",
     "explain": "gscope.cli.commands.explain:explain",
     "schema": "gscope.cli.commands.schema:schema",

@@ -173,6 +173,7 @@ def replay(
     from gscope.cli.render.pager import pager_command
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.board import with_board
+    from gscope.cli.session.reporting import with_overview
     from gscope.cli.session.request import expected_bytes
     from gscope.cli.session.run_name import ensure_name
     from gscope.cli.session.session import Report, Session
@@ -180,15 +181,9 @@ def replay(
     for captures in (inputs.read, inputs.captures):
         refuse_misplaced(captures, "a capture", filter_option="-f", takes_names=False)
     refuse_misplaced(request.queries, "a query file", filter_option=None, takes_names=True)
-    request = with_board(request, config)
+    request = with_overview(with_board(request, config), config)
     request.ensure_some()
-    chosen = chosen_interfaces(
-        inputs.all_captures, inputs.interfaces, inputs.skews, config.interfaces
-    )
-    chosen = filtered_interfaces(chosen, inputs.filter)
-    _ensure_piped(chosen)
-    if inputs.packets is not None:
-        ensure_countable(chosen)
+    chosen = chosen_captures(inputs, config)
     config = config_of_replay(config)
     session = Session(
         request,
@@ -209,6 +204,22 @@ def replay(
     with listening(sensor) as listener:
         observer.on_notice(f"serving rows at {listener.address}")
         return replace(session, listener=listener).answer(observer, report, began)
+
+
+def chosen_captures(inputs: CaptureRequest, config: Config) -> tuple[InterfaceSettings, ...]:
+    """Return the interfaces that a command line names, each with its files.
+
+    Raises:
+        UsageError: a name, a filter or a number of packets is invalid.
+    """
+    chosen = chosen_interfaces(
+        inputs.all_captures, inputs.interfaces, inputs.skews, config.interfaces
+    )
+    chosen = filtered_interfaces(chosen, inputs.filter)
+    _ensure_piped(chosen)
+    if inputs.packets is not None:
+        ensure_countable(chosen)
+    return chosen
 
 
 def _ensure_piped(interfaces: tuple[InterfaceSettings, ...]) -> None:

@@ -39,7 +39,8 @@ from gscope.queries.shares import parse_share
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FORMATS = ("table", "vertical", "view", "ndjson", "csv", "parquet", "arrow")
+_TEXTS, _COLUMNS, _REPORTS = ("ndjson", "csv"), ("parquet", "arrow"), ("html", "svg", "png")
+FORMATS = ("table", "vertical", "view", *_TEXTS, *_COLUMNS, *_REPORTS)
 _OTHER_FORMATS = {"json": "ndjson", "jsonl": "ndjson", "jsonlines": "ndjson", "line": "vertical"}
 _OTHER_FORMATS |= {"expanded": "vertical", "box": "table", "text": "table", "feather": "arrow"}
 """Formats by the names that other programs give them."""
@@ -200,7 +201,9 @@ SETTINGS: tuple[Setting, ...] = (
         "output format; vertical is a table with one line for each value, as \\G in mysql and \\x in"
         " psql, and a table becomes vertical if its rows do not fit; view shows the rows of the latest"
         " epoch on the whole terminal, sorted and filtered by keys, and without a query a board of the"
-        " traffic. Default: table on a terminal, ndjson in a pipe, csv in files",
+        " traffic; html is a report of a replay with plots and tables, and svg and png plot one result"
+        " over time (they need gscope[report]). Default: table on a terminal, ndjson in a pipe, csv in"
+        " files",
         short="-o",
         flag="--output",
     ),
@@ -209,7 +212,7 @@ SETTINGS: tuple[Setting, ...] = (
         "time_style",
         TIME_STYLE,
         TimeStyle.UTC,
-        "how tables show times, and INT columns that count time such as time and time/60: in UTC, in"
+        "how tables and reports show times, and INT columns that count time such as time and time/60: in UTC, in"
         " local time with its offset from UTC, or as computed, with TIMESTAMP in seconds since 1970."
         " Other formats are for programs and do not take it: in them a TIMESTAMP is always in UTC",
         flag="--time",

@@ -139,7 +139,11 @@ def gather_texts(request: QueryRequest) -> tuple[list[QueryText], tuple[str, ...
         hint = f"did you mean {close!r}?" if close else "`gscope library` lists those"
         message = f"{names[0]!r} is neither a file nor a library query; {hint}"
         raise UsageError(message)
-    return texts, tuple(dict.fromkeys((*request.delivered, *names)))
+    texts += [QueryText(text, name) for name, text in request.added]
+    delivered = (*request.delivered, *names)
+    if delivered:
+        delivered += tuple(name for name, _ in request.added)
+    return texts, tuple(dict.fromkeys(delivered))
 
 
 def read_text(path: Path) -> QueryText:

@@ -31,6 +31,7 @@ class QueryRequest:
         delivered: names of the results to deliver; () for the default ones.
         parameters: ``NAME=VALUE`` for PARAM entries.
         window_plan: how windows are computed: the name of a ``WindowPlan``.
+        added: texts that a command answers beside those of the user, each with its name.
     """
 
     queries: Sequence[str] = ()
@@ -38,6 +39,7 @@ class QueryRequest:
     delivered: Sequence[str] = ()
     parameters: Sequence[str] = ()
     window_plan: str = WINDOW_PLANS[0]
+    added: Sequence[tuple[str, str]] = ()
 
     def ensure_some(self, how: str = " with -q") -> None:
         """Refuse a request without a query.
@@ -48,7 +50,7 @@ class QueryRequest:
         Raises:
             UsageError: the request has neither a query nor a text.
         """
-        if not self.queries and not self.expressions:
+        if not self.queries and not self.expressions and not self.added:
             message = (
                 "no query given: write one with -e 'SELECT …', or name a file or a library "
                 f"query{how}; `gscope library` lists them"

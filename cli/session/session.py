@@ -83,6 +83,7 @@ class Session:
         hosts: the hosts whose agents capture for this run; None for none.
         requested: what another host asks this one to capture, in place of ``request``; None for
             queries of this host.
+        report: the file for a report; None: it goes to ``folder``, or to standard output.
     """
 
     request: QueryRequest
@@ -100,6 +101,7 @@ class Session:
     relay: RelaySettings | None = None
     hosts: HostsOfRun | None = None
     requested: CaptureRequest | None = None
+    report: Path | None = None
 
     @property
     def is_live(self) -> bool:
@@ -147,6 +149,7 @@ class Session:
         from gscope.cli.rundir.ended import keep_counters
         from gscope.cli.rundir.run_dir import RunDir
         from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
+        from gscope.cli.session.reporting import ensure_reportable
         from gscope.cli.session.run_name import default_name
         from gscope.cli.session.sampling import ensure_same_sample
         from gscope.cli.session.viewing import ensure_viewable, live_view
@@ -155,6 +158,7 @@ class Session:
         ensure_shows_times(self.config, self.folder)
         ensure_partitions(self.config, self.folder)
         ensure_viewable(self)
+        ensure_reportable(self)
         is_named = self.name is not None
         name = self.name or default_name(self.request)
         with RunDir(self.config.work_dir, name, is_exact=is_named) as run_dir:
@@ -412,12 +416,15 @@ class Session:
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
         from gscope.cli.delivery.delivery import Delivery
         from gscope.cli.delivery.stream_reader import Passthrough
+        from gscope.cli.session.reporting import is_reported, report_sink
         from gscope.cli.sinks.open_sink import sink_for
 
         delivered = DeliveryCheckpoint(run_dir.path) if self.is_live else None
         if view is not None:
             watch = watch or view.raw_rows
             sink: Sink = view.sink(program, self.config.time_style, supervisor.outcome)
+        elif is_reported(self):
+            sink = report_sink(self, program, supervisor.outcome)
         else:
             sink = sink_for(program, self.config, self.folder, delivered, output)
         outlets = None

@@ -26,6 +26,9 @@ TABLES = ("table", "vertical")
 VIEW = "view"
 """The live view on a terminal (``cli/view/``)."""
 
+REPORTS = ("html", "svg", "png")
+"""Reports, which are written at the end of a replay (``cli/report/``)."""
+
 
 def is_ndjson(kind: str | None) -> bool:
     """Return whether standard output gets NDJSON when the command line requests ``kind``."""
@@ -43,10 +46,10 @@ def ensure_shows_times(config: Config, folder: Path | None) -> None:
     if config.origins["output.time"] != TIME_OPTION:
         return
     kind = config.output_format or ("csv" if folder is not None else _default_kind())
-    if kind in (*TABLES, VIEW):
+    if kind in (*TABLES, VIEW, *REPORTS):
         return
     message = (
-        f"invalid {TIME_OPTION} {config.time_style}: only tables take it; in {kind} a TIMESTAMP is in"
+        f"invalid {TIME_OPTION} {config.time_style}: only tables and reports take it; in {kind} a TIMESTAMP is in"
         f" UTC, and an INT such as time/60 is a number; for a table add -o table"
     )
     raise UsageError(message)

@@ -173,13 +173,14 @@ cli/supervision: cli cli/rundir cli/config cli/render cli/delivery
 cli/view/rows: cli/config cli/sinks
 cli/view/terminal: cli/sinks
 cli/view: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/view/rows cli/view/terminal
+cli/report: cli/config cli/render cli/sinks cli/view/rows
 cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/outlets
     cli/supervision cli/view
-    cli/view/terminal
+    cli/view/terminal cli/report
 cli/agent: cli cli/rundir cli/config cli/render cli/supervision cli/session
 cli/status: cli/rundir cli/render
 cli/commands: cli/rundir cli/config cli/completion cli/manual cli/render cli/session cli/agent
-    cli/status cli/view cli/view/terminal
+    cli/status cli/view cli/view/terminal cli/report cli/sinks
 cli/main.py: cli/render
 """
 

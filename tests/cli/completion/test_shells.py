@@ -14,7 +14,7 @@ from tests.support.requirements import needs
 from gscope.cli.completion.shells import script
 
 LINES = {
-    "gscope rep": "gscope replay ",
+    "gscope repl": "gscope replay ",
     "gscope replay -q top_ta": "gscope replay -q top_talkers ",
     "gscope replay in=tra": "gscope replay in=trace.pcap ",
     "gscope replay 'my cap": "gscope replay 'my capture.pcap' ",

@@ -40,7 +40,9 @@ def test_a_format_for_programs_refuses_a_flag_that_has_no_effect(kind: str | Non
     given = {"output.time": GivenSetting("local", "--time")}
     given |= {} if kind is None else {"output.format": GivenSetting(kind, "--output")}
     shown = kind or "ndjson"
-    with pytest.raises(UsageError, match=f"only tables take it; in {shown} .* add -o table"):
+    with pytest.raises(
+        UsageError, match=f"only tables and reports take it; in {shown} .* add -o table"
+    ):
         ensure_shows_times(load_config(given, None), None)
 
 
