@@ -30,7 +30,7 @@ _ENDINGS = {".svg": "svg", ".png": "png"}
 
 @click.command(cls=HeadedCommand, short_help="Make a page with plots and tables.")
 @click.argument(
-    "captures", nargs=-1, metavar="CAPTURE|QUERY|DIR...", shell_complete=candidates.captures
+    "captures", nargs=-1, metavar="CAPTURE|QUERY|DIR...", shell_complete=candidates.report_inputs
 )
 @with_queries
 @with_captures

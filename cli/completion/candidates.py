@@ -98,6 +98,13 @@ def query_sources(_context: click.Context, incomplete: str) -> Items:
 
 
 @_quiet
+def report_inputs(_context: click.Context, incomplete: str) -> Items:
+    """Complete a library query, a file or folder, or ``NAME=FILE``."""
+    name, equals, _ = incomplete.partition("=")
+    return _paths(name + equals) if equals else [*_library(incomplete), *_paths()]
+
+
+@_quiet
 def library_queries(_context: click.Context, incomplete: str) -> Items:
     """Complete a library query."""
     return _library(incomplete)

@@ -50,6 +50,7 @@ _MOST_TEXT = 256 << 20
 _TIME = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{9}Z$"
 _ADDRESS = r"^(\d{1,3}(\.\d{1,3}){3}|[0-9a-f:]*:[0-9a-f:]*(\d{1,3}(\.\d{1,3}){3})?)$"
 _PART = re.compile(r"(?P<query>.+)-\d{8}T\d{6}Z-\d{6,}")
+_DIGITS = re.compile(r"(\d+)")
 _PLOTTED = (GsqlType.INT, GsqlType.FLOAT, GsqlType.INTERVAL)
 
 
@@ -84,7 +85,34 @@ def _files(folder: Path) -> Mapping[str, list[Path]]:
             continue
         part = _PART.fullmatch(path.stem)
         found.setdefault(part["query"] if part else path.stem, []).append(path)
+    if paths := _in_partitions(folder):
+        found.setdefault(folder.resolve().name, []).extend(paths)
+    for below in sorted(path for path in folder.iterdir() if path.is_dir()):
+        is_answer = not below.name.startswith(".") and not _is_partition(below)
+        if is_answer and (paths := _in_partitions(below)):
+            found.setdefault(below.name, []).extend(paths)
     return found
+
+
+def _in_partitions(folder: Path) -> list[Path]:
+    """Return the Parquet files in folders by time (``--partition-by``), in the order of time."""
+    paths = (path for each in folder.iterdir() if _is_partition(each) for path in each.rglob("*"))
+    kept = (
+        path
+        for path in paths
+        if path.suffix == ".parquet"
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    return sorted(kept, key=_numbered)
+
+
+def _is_partition(path: Path) -> bool:
+    return path.is_dir() and "=" in path.name and not path.name.startswith(".")
+
+
+def _numbered(path: Path) -> list[tuple[int, str]]:
+    """Return a key that sorts numbers in names by their value: hour 9 before hour 10."""
+    return [(int(each), "") if each.isdigit() else (-1, each) for each in _DIGITS.split(str(path))]
 
 
 def _answered(query: str, paths: Sequence[Path], style: TimeStyle) -> AnsweredRows:

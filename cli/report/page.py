@@ -163,8 +163,7 @@ def _legend(plot: Plot) -> Iterator[str]:
     if len(plot.lines) == 1 and plot.lines[0].label == plot.measure:
         return
     items = "".join(
-        f'<li class="{_colour_class(colour(line, place))}">{_text(line.label)}</li>'
-        for place, line in enumerate(plot.lines)
+        f'<li class="{_colour_class(colour(line))}">{_text(line.label)}</li>' for line in plot.lines
     )
     yield f'<ul class="legend" aria-label="series">{items}</ul>'
 

@@ -134,9 +134,9 @@ def title(plot: Plot) -> str:
     return f"{plot.measure} ({plot.unit})" if plot.unit else plot.measure
 
 
-def colour(line: Line, number: int) -> str:
-    """Return the colour of the line with a number, counted from 0."""
-    return REST_COLOUR if line.is_rest else COLOURS[number % len(COLOURS)]
+def colour(line: Line) -> str:
+    """Return the colour of a line."""
+    return REST_COLOUR if line.is_rest else COLOURS[line.colour]
 
 
 def _described(svg: str, text: str, name: str) -> str:
@@ -196,7 +196,7 @@ def _body(plot: Plot, style: TimeStyle, size: PlotSize, *, is_alone: bool) -> di
         "type": "nominal",
         "scale": {
             "domain": labels,
-            "range": [colour(line, place) for place, line in enumerate(plot.lines)],
+            "range": [colour(line) for line in plot.lines],
         },
         "legend": legend if is_alone and has_names else None,
     }

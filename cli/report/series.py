@@ -7,7 +7,7 @@ elsewhere a line has a gap.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +47,8 @@ class Line:
         values: their values; NaN where the line has a gap.
         points: the number of its points before some were left out.
         is_rest: whether it is the sum of all keys that have no line.
+        colour: the number of its colour, below ``MOST_LINES``; a key has the same in all plots of an
+            answer, if they have room for it.
     """
 
     label: str
@@ -54,6 +56,7 @@ class Line:
     values: Values
     points: int
     is_rest: bool = False
+    colour: int = 0
 
     @property
     def is_thinned(self) -> bool:
@@ -113,15 +116,34 @@ def plots_of(rows: AnsweredRows) -> tuple[Plot, ...]:
             measure in answer.additive and not is_scattered,
             answer.has_all_groups,
             is_scattered,
+            rows.total - rows.kept,
         )
         if len(source.times_ns):
             made.append(_plot(answer, measure, source))
-    return tuple(made)
+    return tuple(_coloured(made))
+
+
+def _coloured(plots: Sequence[Plot]) -> Iterator[Plot]:
+    """Yield plots whose lines have different colours, those of a key the same in each."""
+    known: dict[str, int] = {}
+    for plot in plots:
+        chosen: dict[str, int] = {}
+        labels = [line.label for line in plot.lines if not line.is_rest]
+        for label in labels:
+            if label in known and known[label] not in chosen.values():
+                chosen[label] = known[label]
+        unused = [number for number in range(MOST_LINES) if number not in chosen.values()]
+        for label in labels:
+            if label not in chosen:
+                chosen[label] = unused.pop(0)
+        known = chosen | known
+        lines = (replace(line, colour=chosen.get(line.label, 0)) for line in plot.lines)
+        yield replace(plot, lines=tuple(lines))
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """The points of a plot, each with the number of its key."""
+    """The points of a plot, each with the number of its key; ``left_out`` rows are not kept."""
 
     times_ns: Times
     values: Values
@@ -131,6 +153,7 @@ class _Source:
     is_additive: bool
     has_all_groups: bool
     is_scattered: bool
+    left_out: int
 
     @property
     def has_zeros(self) -> bool:
@@ -168,6 +191,8 @@ def _notes(
     answer: ReportAnswer, source: _Source, lines: Sequence[Line], others: int, *, has_rest: bool
 ) -> Iterator[str]:
     keys = ", ".join(answer.keys)
+    if source.left_out:
+        yield f"The last {source.left_out:,} rows are not drawn."
     if others and has_rest:
         yield f"{others:,} further values of {keys} are summed as one line."
     elif others:
@@ -182,10 +207,18 @@ def _notes(
             f"Of {total:,} points, {drawn:,} are drawn: the first, the least, the greatest and the"
             f" last of each of {STRETCHES} stretches of time."
         )
-    if any(np.isnan(line.values).any() for line in lines):
+    if any(np.isnan(line.values).any() or _is_shorter(line, source) for line in lines):
         yield "Gaps are epochs without a row."
     elif source.has_zeros and any((line.values == 0).any() for line in lines):
         yield "Epochs without packets are 0."
+
+
+def _is_shorter(line: Line, source: _Source) -> bool:
+    """Return whether a line begins later, or ends earlier, than the rows."""
+    if source.is_scattered:
+        return False
+    ends = (line.times_ns[0], line.times_ns[-1])
+    return bool(ends != (source.times_ns.min(), source.times_ns.max()))
 
 
 def _keys(

@@ -23,6 +23,9 @@ MOST_SHOWN = 1000
 _LONGEST = 300
 """The most characters of a cell."""
 
+_LONGEST_LINE = 40
+"""The most characters of the texts of a column that are not folded: a little more than an address."""
+
 _DIGITS = 6
 
 
@@ -33,9 +36,9 @@ class _Cell:
     text: str
     exact: str | None = None
 
-    def html(self, kind: str) -> str:
+    def html(self, layout: str) -> str:
         attribute = "" if self.exact is None else f' data-v="{escape(self.exact)}"'
-        return f"<td{_class(kind)}{attribute}>{escape(self.text)}</td>"
+        return f"<td{layout}{attribute}>{escape(self.text)}</td>"
 
 
 def caption(rows: AnsweredRows) -> str:
@@ -61,18 +64,19 @@ def table_html(rows: AnsweredRows, table_id: str) -> Iterator[str]:
     order = _order(rows)
     columns = [_cells(rows, column, order) for column in answer.columns]
     kinds = [kind_of(column) for column in answer.columns]
+    layouts = [_layout(kind, cells) for kind, cells in zip(kinds, columns, strict=True)]
     label = escape(f"rows of {answer.query}")
     yield f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">'
     yield f'<table id="{table_id}" class="rows">'
     yield f"<caption>{escape(caption(rows))}</caption>"
     heads = "".join(
-        f'<th scope="col" data-kind="{kind}"{_class(kind)}>{escape(column.name)}</th>'
-        for column, kind in zip(answer.columns, kinds, strict=True)
+        f'<th scope="col" data-kind="{kind}"{layout}>{escape(column.name)}</th>'
+        for column, kind, layout in zip(answer.columns, kinds, layouts, strict=True)
     )
     yield f"<thead><tr>{heads}</tr></thead>"
     yield "<tbody>"
     for cells in zip(*columns, strict=True):
-        shown = "".join(cell.html(kind) for cell, kind in zip(cells, kinds, strict=True))
+        shown = "".join(cell.html(layout) for cell, layout in zip(cells, layouts, strict=True))
         yield f"<tr>{shown}</tr>"
     yield "</tbody></table></div>"
 
@@ -86,8 +90,11 @@ def kind_of(column: ReportColumn) -> str:
     return "address" if column.type is GsqlType.IP else "text"
 
 
-def _class(kind: str) -> str:
-    return {"number": ' class="n"', "time": ' class="t"'}.get(kind, "")
+def _layout(kind: str, cells: Sequence[_Cell]) -> str:
+    """Return the class of a column: numbers, texts that are folded, or texts of one line."""
+    if kind == "number":
+        return ' class="n"'
+    return ' class="f"' if any(len(cell.text) > _LONGEST_LINE for cell in cells) else ""
 
 
 def _order_text(rows: AnsweredRows) -> str:

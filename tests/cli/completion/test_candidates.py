@@ -93,6 +93,8 @@ def test_library_queries_with_files(complete: Complete) -> None:
     names = set(full_names())
     assert set(complete("gscope replay -q ")) == {"file", *(f"plain {name}" for name in names)}
     assert complete("gscope check published/tcp_f") == ["plain published/tcp_flows", "file"]
+    assert complete("gscope report t.pcap syn_f") == ["plain syn_flood", "file"]
+    assert complete("gscope report in=t.p") == complete("gscope replay in=t.p") != []
     assert complete("gscope library syn_f") == ["plain syn_flood"]
     assert complete("gscope schema ar") == ["plain arp", "plain arp_conflicts", "file"]
 

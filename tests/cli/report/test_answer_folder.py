@@ -113,3 +113,20 @@ def test_a_folder_without_answers_and_a_damaged_file_are_refused(tmp_path: Path)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(GscopeError, match=r"cannot read .*broken.parquet: it holds something else"):
         report_of_folder(tmp_path, TimeStyle.UTC)
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_folders_by_time_are_one_answer_in_the_order_of_time(
+    tmp_path: Path, is_inside: bool
+) -> None:
+    rows = table()
+    for place, hour in enumerate((9, 10, 23)):
+        below = tmp_path / "ports" / "date=2023-11-14" / f"hour={hour}"
+        write(below, "parquet", {f"part-{place}": rows.slice(place * 2, 2)})
+    hidden = tmp_path / "ports" / ".staged" / "hour=9"
+    write(hidden, "parquet", {"part-0": rows})
+    write(tmp_path / "ports" / "date=2023-11-14" / ".x", "parquet", {"part-0": rows})
+    folder = tmp_path / "ports" if is_inside else tmp_path
+    (answer,) = report_of_folder(folder, TimeStyle.UTC).answers
+    assert answer.answer.query == "ports"
+    assert values(answer)["packets"] == as_text(rows["packets"].combine_chunks()).to_pylist()

@@ -141,6 +141,22 @@ def test_a_long_line_keeps_the_extremes_of_every_stretch() -> None:
     assert points(line) == expected
 
 
+def test_rows_that_are_not_kept_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gscope.cli.report.contents.MOST_ROWS", 2)
+    columns: dict[str, Any] = {
+        "second": [0, 1, 2, 3, 4],
+        "srcIP": ["10.0.0.1"] * 5,
+        "packets": [3, 1, 2, 9, 9],
+        "bits": [1] * 5,
+        "mean": [1.0] * 5,
+    }
+    rows = rows_of(RATES, columns)
+    plot = plots(rows)["packets"]
+    assert points(plot.lines[0]) == {0: 3, 1: 1}
+    assert plot.notes == ("The last 3 rows are not drawn.",)
+    assert (rows.total, rows.kept) == (5, 2)
+
+
 def test_packets_are_points_of_sizes_only() -> None:
     columns: dict[str, Any] = {
         "timestamp": [0.25, 0.5, 0.5],
@@ -172,3 +188,31 @@ def test_null_and_infinite_values_are_no_points() -> None:
     assert {line.label for line in found["packets"].lines} == {"10.0.0.1", "NULL"}
     assert [line.values.tolist() for line in found["mean"].lines] == [[5.0]]
     assert np.isfinite(found["packets"].lines[0].values).all()
+
+
+def test_a_key_has_one_colour_in_all_plots_of_an_answer() -> None:
+    for number in (7, 300):
+        found = plots(rows_of(RATES, many_keys(number)))
+        seen: dict[str, int] = {}
+        for plot in found.values():
+            lines = [line for line in plot.lines if not line.is_rest]
+            assert len({line.colour for line in lines}) == len(lines)
+            assert all(0 <= line.colour < MOST_LINES for line in lines)
+            # What a later plot adds may take a colour that another key has in an earlier one.
+            taken = [seen[line.label] for line in lines if line.label in seen]
+            for line in lines:
+                colour = seen.setdefault(line.label, line.colour)
+                assert colour == line.colour or taken.count(colour) > 1
+        assert len(seen) == number or number == 300
+
+
+def test_lines_that_end_early_are_explained_where_rows_may_be_missing() -> None:
+    columns: dict[str, Any] = {
+        "second": [0, 1, 1],
+        "srcIP": ["10.0.0.1", "10.0.0.1", "10.0.0.2"],
+        "packets": [3, 1, 2],
+        "bits": [1, 2, 3],
+        "mean": [1.0, 2.0, 3.0],
+    }
+    found = plots(rows_of(f"{RATES} ORDER BY packets DESC LIMIT 3", columns))
+    assert found["packets"].notes == ("Gaps are epochs without a row.",)
