@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -10,7 +11,7 @@ from gscope.cli.config.setting import Kind
 from gscope.queries.did_you_mean import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 DEFAULT_SPOOL_BYTES = 256 << 20
 
@@ -21,9 +22,12 @@ WEBHOOKS = ("https", "http")
 SYSLOGS: Mapping[str, int] = {"syslog": 514, "syslog+tcp": 601, "syslog+tls": 6514}
 """Transports of syslog with their ports: UDP, and TCP without and with TLS."""
 
-_NAMES = (*WEBHOOKS, *SYSLOGS)
+KAFKA = "kafka"
+_NAMES = (*WEBHOOKS, *SYSLOGS, KAFKA)
 SCHEMES = tuple(f"{name}://" for name in _NAMES)
 _EXPECTED = "expected a URL such as https://HOST/PATH or syslog+tcp://HOST:PORT"
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_BROKERS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[1-9][0-9]{0,4})?")
 _SYSLOG_OPTIONS = ("facility", "severity")
 FACILITIES = (
     *("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron"),
@@ -42,11 +46,11 @@ class Destination:
     Attributes:
         url: the URL as it was given, perhaps with a password.
         scheme: the scheme of the URL.
-        host: the host, without brackets.
-        port: the port, that of the scheme by default.
-        path: the path of a webhook with its query, from the first slash.
+        host: the host, without brackets; of Kafka all brokers with their ports.
+        port: the port, that of the scheme by default; 0 of Kafka.
+        path: the path of a webhook with its query, from the first slash; of Kafka the topic.
         credentials: user and password of a webhook, as ``USER:PASSWORD``; "" for none.
-        options: what follows ``?`` in the URL of a syslog server.
+        options: what follows ``?`` in the URL of a syslog server or of Kafka.
     """
 
     url: str
@@ -60,6 +64,8 @@ class Destination:
     @property
     def name(self) -> str:
         """Return the URL without what may be secret: credentials, and the path of a webhook."""
+        if self.scheme == KAFKA:
+            return f"{self.scheme}://{self.host}/{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         shown = f"{self.scheme}://{host}:{self.port}"
         return f"{shown}/…" if self.path.strip("/") else shown
@@ -77,8 +83,12 @@ def parse_destination(text: str) -> Destination:
         raise ValueError(message)
     try:
         parts = urlsplit(url)
+        if parts.scheme == KAFKA:
+            return _kafka(url, parts)
         port = parts.port
     except ValueError as error:
+        if str(error).startswith("invalid destination"):
+            raise
         message = f"invalid destination {text!r}: {error}"
         raise ValueError(message) from error
     if parts.scheme not in _NAMES:
@@ -106,20 +116,36 @@ def _syslog(url: str, parts: SplitResult, host: str, port: int | None) -> Destin
     if parts.path.strip("/") or parts.username is not None or parts.fragment:
         message = f"invalid destination {url!r}: expected {parts.scheme}://HOST:PORT"
         raise ValueError(message)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
     allowed = (*_SYSLOG_OPTIONS, "ca") if parts.scheme == "syslog+tls" else _SYSLOG_OPTIONS
+    options = _options(url, parts, allowed)
     for name, value in options.items():
-        if name not in allowed:
-            otherwise = f"expected one of {', '.join(allowed)}"
-            hint = suggestion(name, allowed, otherwise, is_quoted=True)
-            message = f"invalid destination {url!r}: unknown option {name!r}; {hint}"
-            raise ValueError(message)
         words = {"facility": FACILITIES, "severity": SEVERITIES}.get(name)
         if words is not None and value not in words:
             hint = suggestion(value, words, f"expected one of {', '.join(words)}", is_quoted=True)
             message = f"invalid destination {url!r}: unknown {name} {value!r}; {hint}"
             raise ValueError(message)
     return Destination(url, parts.scheme, host, port or SYSLOGS[parts.scheme], options=options)
+
+
+def _kafka(url: str, parts: SplitResult) -> Destination:
+    topic = parts.path.strip("/")
+    brokers = parts.netloc.split(",")
+    if not _TOPIC.fullmatch(topic) or not all(map(_BROKERS.fullmatch, brokers)) or parts.fragment:
+        message = f"invalid destination {url!r}: expected kafka://BROKER[:PORT][,BROKER…]/TOPIC"
+        raise ValueError(message)
+    options = _options(url, parts, ("key", "config"))
+    return Destination(url, parts.scheme, parts.netloc, 0, topic, options=options)
+
+
+def _options(url: str, parts: SplitResult, allowed: Sequence[str]) -> dict[str, str]:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in options:
+        if name not in allowed:
+            otherwise = f"expected one of {', '.join(allowed)}"
+            hint = suggestion(name, allowed, otherwise, is_quoted=True)
+            message = f"invalid destination {url!r}: unknown option {name!r}; {hint}"
+            raise ValueError(message)
+    return options
 
 
 def parse_destinations(text: str) -> tuple[Destination, ...]:

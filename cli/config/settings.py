@@ -233,8 +233,9 @@ SETTINGS: tuple[Setting, ...] = (
         DESTINATIONS,
         (),
         "send rows to URL as well: https://HOST/PATH posts them as JSON, syslog://HOST (UDP),"
-        " syslog+tcp://HOST and syslog+tls://HOST send a message for each. Rows wait on disk while URL"
-        " does not accept them. May be repeated. Default: none",
+        " syslog+tcp://HOST and syslog+tls://HOST send a message for each, and so does"
+        " kafka://BROKER/TOPIC. Rows wait on disk while URL does not accept them. May be repeated."
+        " Default: none",
         flag="--to",
     ),
     Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),

@@ -206,12 +206,17 @@ def opened(destination: Destination) -> Outlet:
     """Return the outlet of a destination, which is not connected yet.
 
     Raises:
-        UsageError: its certificates cannot be read.
+        UsageError: its certificates or its configuration cannot be read, or it needs a package
+            that is not installed.
     """
     from gscope.cli.outlets.syslog import SyslogDatagrams, SyslogStream
     from gscope.cli.outlets.webhook import Webhook
 
     match destination.scheme:
+        case "kafka":
+            from gscope.cli.outlets.kafka import KafkaTopic
+
+            return KafkaTopic(destination)
         case "http":
             return Webhook(destination)
         case "https":

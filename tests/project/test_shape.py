@@ -34,6 +34,7 @@ HOMES = {
     "rich": ("cli/",),
     "scapy": ("capture/sources/",),
     "dpkt": ("engine/functions/",),
+    "confluent_kafka": ("cli/outlets/",),
     "lark": ("queries/gsql/",),
 }
 """The only places that may import a heavy library; its types may be named elsewhere."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ("syslog://logs", ("syslog", "logs", 514, "", "")),
         ("syslog+tcp://logs", ("syslog+tcp", "logs", 601, "", "")),
         ("syslog+tls://logs:99?ca=a.pem", ("syslog+tls", "logs", 99, "", "")),
+        ("kafka://a,[::1]:9/t.x?key=c", ("kafka", "a,[::1]:9", 0, "t.x", "")),
     ],
 )
 def test_a_url_has_a_scheme_a_host_and_a_port(text: str, expected: tuple[object, ...]) -> None:
@@ -48,6 +49,10 @@ def test_a_url_has_a_scheme_a_host_and_a_port(text: str, expected: tuple[object,
         ("syslog://h?facilty=user", "unknown option 'facilty'; did you mean 'facility'"),
         ("syslog://h?facility=local9", "unknown facility 'local9'"),
         ("syslog+tcp://h?ca=x", "unknown option 'ca'"),
+        ("kafka://h:9092", "expected kafka://BROKER"),
+        ("kafka://h:9092/a/b", "expected kafka://BROKER"),
+        ("kafka://h:x/t", "expected kafka://BROKER"),
+        ("kafka://h/t?keys=a", "unknown option 'keys'; did you mean 'key'"),
     ],
 )
 def test_an_invalid_url_is_refused(text: str, message: str) -> None:
@@ -60,8 +65,9 @@ def test_a_name_shows_no_secret() -> None:
     names = [
         parse_destination("https://me:secret@h/secret?token=secret").name,
         parse_destination("syslog+tls://h?ca=a.pem").name,
+        parse_destination("kafka://a,b:9/t?config=secret").name,
     ]
-    assert names == ["https://h:443/…", "syslog+tls://h:6514"]
+    assert names == ["https://h:443/…", "syslog+tls://h:6514", "kafka://a,b:9/t"]
 
 
 def test_destinations_are_read_back_as_they_are_shown() -> None:
