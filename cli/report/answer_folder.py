@@ -172,12 +172,14 @@ def _first(batches: Iterable[pa.RecordBatch], most: int) -> list[pa.RecordBatch]
 
 
 def _lines(path: Path) -> tuple[bytes, bool]:
-    """Return the whole lines at the beginning of a text file, and whether there are more."""
+    """Return the whole lines at the beginning of a text file, and whether there are more.
+
+    A run may be writing the last line.
+    """
     with path.open("rb") as file:
         data = file.read(_MOST_TEXT + 1)
-    if len(data) <= _MOST_TEXT:
-        return data, False
-    return data[: data.rfind(b"\n") + 1], True
+    is_cut = len(data) > _MOST_TEXT
+    return data[: data.rfind(b"\n", 0, _MOST_TEXT) + 1], is_cut
 
 
 def _csv(lines: bytes) -> pa.Table:

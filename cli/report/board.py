@@ -43,9 +43,12 @@ LIMIT 1000""",
         "ports",
         """DEFINE { query_name ports; }
 SELECT protocol, port, count(*) AS packets, sum(len) AS bytes
-FROM IP
-WHERE srcPort > 0 AND destPort > 0
-GROUP BY protocol, min_of(srcPort, destPort) AS port
+FROM (SELECT min_of(srcPort, destPort) AS port, len,
+             CASE protocol WHEN 6 THEN 'TCP' WHEN 17 THEN 'UDP' WHEN 132 THEN 'SCTP'
+                           ELSE 'protocol ' || STRING(protocol)
+             END AS protocol
+      FROM IP WHERE srcPort > 0 AND destPort > 0) AS named
+GROUP BY protocol, port
 ORDER BY bytes DESC
 LIMIT 1000""",
     ),

@@ -258,9 +258,10 @@ def _points(plot: Plot, axis: ClockAxis) -> Iterator[dict[str, Any]]:
 
 def _ticks(axis: ClockAxis, size: PlotSize) -> dict[str, Any]:
     """Return the ticks of a calendar, or how many to choose, so that labels do not overlap."""
-    most = min(10, int(size.width / (_CHARACTER_WIDTH * (axis.label_length + 1))))
+    most = min(10, size.width / (_CHARACTER_WIDTH * (axis.label_length + 1)))
     if axis.is_calendar:
-        return {"values": axis.ticks_ms(most)}
+        # As an expression of numbers: of a list, Vega-Lite makes dates, of which some get no tick.
+        return {"values": {"expr": str(axis.ticks_ms(most))}}
     return {"tickCount": max(2, int(most / _MORE_TICKS))}
 
 

@@ -34,10 +34,10 @@ _FORMATS = (
 _STEPS_MS = tuple(
     unit_ms * count
     for unit_ms, counts in (
-        (1, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
-        (1000, (1, 2, 5, 10, 15, 30)),
-        (60_000, (1, 2, 5, 10, 15, 30)),
-        (3_600_000, (1, 2, 3, 6, 12)),
+        (1, (1, 2, 5, 10, 20, 50, 100, 200, 250, 500)),
+        (1000, (1, 2, 3, 5, 10, 15, 20, 30)),
+        (60_000, (1, 2, 3, 5, 10, 15, 20, 30)),
+        (3_600_000, (1, 2, 3, 4, 6, 8, 12)),
         (86_400_000, (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000)),
     )
     for count in counts
@@ -75,8 +75,8 @@ class ClockAxis:
         """Return where a time is."""
         return (time_ns - self.origin_ns) / self.unit_ns
 
-    def ticks_ms(self, most: int) -> list[int]:
-        """Return the ticks of a calendar, at multiples of a step, the closest of which ``most`` fit."""
+    def ticks_ms(self, most: float) -> list[int]:
+        """Return the ticks of a calendar: multiples of the least step that fits ``most`` times."""
         first, last = self.place(self.first_ns), self.place(self.last_ns)
         step = next((s for s in _STEPS_MS if (last - first) / s <= most), _STEPS_MS[-1])
         return list(range(math.ceil(first / step) * step, math.floor(last) + 1, step))

@@ -144,7 +144,7 @@ class Counts:
         self.receivers[source].add(target)
         if number in (6, 17):
             ports = struct.unpack("!HH", bytes(packet.data)[:4])
-            self.groups["ports"][str(number), str(min(ports))].append(size)
+            self.groups["ports"][name, str(min(ports))].append(size)
         if number == 17 and packet.data.dport == 53:
             try:
                 message = dpkt.dns.DNS(packet.data.data)

@@ -92,6 +92,26 @@ def test_parts_of_a_run_are_one_answer(tmp_path: Path) -> None:
     assert values(answer)["packets"] == as_text(rows["packets"].combine_chunks()).to_pylist()
 
 
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+def test_a_line_that_is_being_written_is_left_out(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, kind, {"ports": table()}) / f"ports.{kind}"
+    whole = path.read_bytes()
+    for cut in range(2, len(whole.splitlines()[-1]), 7):
+        path.write_bytes(whole[:-cut])
+        (rows,) = report_of_folder(tmp_path, TimeStyle.UTC).answers
+        assert rows.total == 5
+
+
+def test_a_long_file_is_read_from_its_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, "csv", {"ports": table()}) / "ports.csv"
+    monkeypatch.setattr("gscope.cli.report.answer_folder._MOST_TEXT", path.stat().st_size - 3)
+    (rows,) = report_of_folder(tmp_path, TimeStyle.UTC).answers
+    assert rows.total == 5
+    assert "the rest is not read" in rows.marks[0]
+
+
 def test_rows_without_a_key_are_a_list(tmp_path: Path) -> None:
     twice = pa.concat_tables([table(), table()])
     report = report_of_folder(write(tmp_path, "csv", {"packets": twice}), TimeStyle.UTC)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from tests.cli.report.things import (
 )
 from tests.support.requirements import needs
 
+from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.report.plot import COLOURS, REST_COLOUR
 from gscope.cli.report.tables import MOST_SHOWN
 
@@ -162,6 +165,62 @@ def test_the_policy_stops_what_is_not_the_page_s(browser: Chromium, tmp_path: Pa
     refused = " ".join(browser.complaints)
     for what in ("script", "style", "image"):
         assert re.search(rf"{what}\b.*Content Security Policy", refused, re.I), what
+
+
+def test_a_page_without_its_script_shows_everything(browser: Chromium, tmp_path: Path) -> None:
+    columns: dict[str, Any] = {
+        "second": [0, 1],
+        "name": ["a.example", "b.example"],
+        "questions": [1, 2],
+    }
+    path = written(report_of(rows_of(NAMES, columns)), tmp_path / "r.html")
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(path)
+        assert [row[1:] for row in browser.value(CELLS)] == [["a.example", "1"], ["b.example", "2"]]
+        assert browser.value("document.querySelectorAll('.wide .mark-line path').length") == 2
+        assert browser.value("document.querySelectorAll('button, input').length") == 0
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_local_times_are_named_as_such(
+    browser: Chromium, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    columns: dict[str, Any] = {"second": [0, 1], "name": ["a.example"] * 2, "questions": [1, 2]}
+    report = report_of(rows_of(NAMES, columns, TimeStyle.LOCAL))
+    report = replace(report, facts=replace(report.facts, time_style=TimeStyle.LOCAL))
+    path = written(report, tmp_path / "r.html")
+    monkeypatch.undo()
+    time.tzset()
+    browser.open(path)
+    heads = browser.value("[...document.querySelectorAll('dd')].map((each) => each.textContent)")
+    assert "local time, with its offset from UTC" in heads
+    assert browser.value(CELLS)[0][0] == "2023-11-15 03:44:00+05:30"
+    assert data(browser)[0]["times"][1] == "2023-11-15 03:44:01+05:30"
+    texts = browser.value("[...document.querySelectorAll('.wide text')].map((t) => t.textContent)")
+    assert {"2023-11-15, UTC+05:30", "03:44:00.000", "03:44:01.000"} <= set(texts)
+
+
+def test_tables_are_whole_on_paper(browser: Chromium, tmp_path: Path) -> None:
+    columns: dict[str, Any] = {
+        "srcIP": [f"2001:db8:1111:2222:3333:4444:5555:{n:04x}" for n in range(60)],
+        "packets": list(range(60)),
+        "mean": [1 / 3] * 60,
+    }
+    rows = rows_of(TOTALS, columns)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        browser.open(written(report_of(rows), tmp_path / "r.html"), width=500)
+        frame = "document.querySelector('.answer .scroll')"
+        assert browser.value(f"{frame}.scrollHeight - {frame}.clientHeight") == 0
+        assert browser.value("document.documentElement.scrollWidth") <= 500
+        hidden = "[...document.querySelectorAll('.filter')].some((e) => e.getClientRects().length)"
+        assert browser.value(hidden) is False
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
 
 
 def test_columns_are_sorted_by_a_click(browser: Chromium, tmp_path: Path) -> None:

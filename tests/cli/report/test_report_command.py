@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.cli.report.things import RATES, TOTALS, answer, rows_of
+from tests.cli.report.things import RATES, TOTALS, answer, report_of, rows_of
 from tests.support.gscope_command import run
 from tests.support.requirements import CAPTURES, needs, needs_captures
 
@@ -156,6 +156,23 @@ def test_a_list_and_several_answers_have_no_picture(tmp_path: Path) -> None:
     with pytest.raises(GscopeError, match="rates has no rows to plot"):
         empty.close(is_complete=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_takes_a_page_or_a_picture_of_each_answer(tmp_path: Path) -> None:
+    facts = report_of().facts
+    page = ReportSink([answer(TOTALS)], "html", tmp_path, TimeStyle.UTC, lambda _: facts)
+    page.close(is_complete=True)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert text.endswith("</html>\n")
+    others = answer(RATES.replace("rates", "others"))
+    pictures = sink(answer(RATES), others, kind="svg", path=tmp_path)
+    rows = rows_of(RATES, COLUMNS)
+    for query in ("rates", "others"):
+        pictures.write(query, pa.table({name: rows.column(name) for name in COLUMNS}))
+    pictures.close(is_complete=True)
+    names = ["others.svg", "rates.svg", "report.html"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_a_run_that_failed_leaves_the_file_as_it_was(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from typing import TYPE_CHECKING
@@ -57,6 +58,29 @@ def test_labels_show_what_the_extent_needs(span_ns: int, pattern: str, size: Plo
     assert len(shown) >= 2
     assert len(set(shown)) == len(shown)
     assert all(re.fullmatch(pattern, each) for each in shown), shown
+
+
+@pytest.mark.parametrize("span_ms", [50, 1000, 7_777, 123_456, 86_400_000])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_every_tick_has_its_label(span_ms: int, size: PlotSize) -> None:
+    for began_ns in (BEGAN_NS + 40 * SECOND, 123_456_789):
+        shown = labels(plot(span_ms * 1_000_000, began_ns=began_ns), TimeStyle.UTC, size)
+        moments = [parsed(each) for each in shown]
+        if len(shown) == 1 and size is NARROW and "." in shown[0]:
+            continue  # a second label of twelve characters has no room
+        steps = {(b - a) % 86_400_000 for a, b in itertools.pairwise(moments)}
+        assert len(steps) == 1, shown
+        (step,) = steps
+        first_ms = -(-began_ns // (step * 1_000_000)) * step
+        last_ms = (began_ns + span_ms * 1_000_000) // 1_000_000
+        assert moments[0] == first_ms % 86_400_000, shown
+        assert len(moments) == (last_ms - first_ms) // step + 1, shown
+
+
+def parsed(label: str) -> int:
+    """The milliseconds of a day that a label names."""
+    hours, minutes, seconds = [*label.split(":"), "0"][:3]
+    return round((int(hours) * 3600 + int(minutes) * 60 + float(seconds)) * 1000)
 
 
 @pytest.mark.parametrize("grain_ns", [None, 1, SECOND, 60 * SECOND, 3600 * SECOND])
