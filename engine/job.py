@@ -125,7 +125,7 @@ class Job:
             session = start_session(jvm, chosen)
             try:
                 if chosen.cluster is not None:
-                    self._prepare_cluster(session, chosen.cluster)
+                    self._prepare_cluster(session, chosen.cluster, jvm)
                 self._phase("session")
                 # Another process if the first could not use its class-data archive.
                 self._events.send(JavaStarted(jvm.pid))
@@ -169,12 +169,16 @@ class Job:
             cluster=cluster,
         )
 
-    def _prepare_cluster(self, session: SparkSession, cluster: ClusterSettings) -> None:
+    def _prepare_cluster(
+        self, session: SparkSession, cluster: ClusterSettings, jvm: JvmProcess
+    ) -> None:
         """Wait for executors, check them, and let them reach the files of the run."""
         from gscope.engine.spark.cluster.executors import ExecutorWatch, prepare_executors
+        from gscope.engine.spark.jvm.ended_java import explained_end
         from gscope.engine.storage.transfer.run_files import prepare_files
 
-        prepare_executors(session, cluster)
+        with explained_end(cluster.master, jvm):
+            prepare_executors(session, cluster)
         self._executors = ExecutorWatch(session)
         self._files = prepare_files(
             session,

@@ -296,7 +296,10 @@ class ClusterSession:
     ) -> Iterator[ClusterSession]:
         """Open a session on a master; see ``open``."""
         master = Master.parse(url)
-        conf = {"spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+        conf = {
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            **settings.pop("conf", {}),
+        }
         chosen = ClusterSettings(master, secret=secret, conf=conf, **settings)
         java = JvmSettings(find_java(), heap_bytes=1 << 30, master=master)
         with launch_jvm(archived(java), folder) as jvm:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 
+_FORGOTTEN_FAILURES = {"spark.executor.failuresValidityInterval": "10min"}
+"""Spark ends an application after a few failures of executors, and never forgets one by default."""
+
 _ARCHIVES = ("spark.archives", "spark.yarn.dist.archives")
 
 
@@ -100,7 +103,10 @@ class ClusterSettings:
                 chosen["spark.authenticate.secret"] = self.secret or secrets.token_hex(32)
             case MasterKind.STANDALONE:
                 chosen["spark.authenticate.secret"] = self.secret
+            case MasterKind.KUBERNETES:
+                chosen |= _FORGOTTEN_FAILURES
             case MasterKind.YARN:
+                chosen |= _FORGOTTEN_FAILURES
                 # What spark-submit would set.
                 chosen["spark.yarn.isPython"] = "true"
                 chosen["spark.yarn.jars"] = (home / "jars").as_uri() + "/*.jar"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -50,6 +51,14 @@ _FIXED_CONFIGURATION = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
 }
 
+
+_log = logging.getLogger(__name__)
+
+_MANAGED = ("k8s://", "yarn")
+"""How the masters begin that keep an application until its driver ends it."""
+
+END_S = 15.0
+"""Seconds that such a master has to confirm the end."""
 
 _NOT_ACCEPTED = "All masters are unresponsive"
 """What Spark logs after a minute of attempts."""
@@ -156,9 +165,29 @@ def _log_in(gateway: Any) -> None:
 
 
 def stop_session(session: SparkSession, jvm: JvmProcess) -> None:
-    """Close the session and end its JVM at once; the process may open another afterwards."""
+    """Close the session and end its JVM at once; the process may open another afterwards.
+
+    On YARN and Kubernetes, Spark first reports to the manager that the application is over.
+    """
+    if str(session.sparkContext.master).startswith(_MANAGED):
+        _end_application(session)
     detach_session(session)
     jvm.stop()
+
+
+def _end_application(session: SparkSession) -> None:
+    """Have Spark remove the pods of a Kubernetes, or report success to YARN, for at most ``END_S``."""
+    scala = session.sparkContext._jsc
+
+    def end() -> None:
+        with suppress(Exception):
+            scala.stop()
+
+    ending = threading.Thread(target=end, daemon=True)
+    ending.start()
+    ending.join(END_S)
+    if ending.is_alive():
+        _log.warning("the Spark master did not confirm the end of the application in %g s", END_S)
 
 
 def detach_session(session: SparkSession) -> None:

@@ -34,6 +34,7 @@ def test_yarn_gets_what_spark_submit_would_set_and_needs_an_address() -> None:
     found = configured("yarn", driver_host="edge1", conf=conf)
     assert found["spark.master"] == "yarn"
     assert found["spark.yarn.isPython"] == "true"
+    assert found["spark.executor.failuresValidityInterval"] == "10min"
     assert found["spark.yarn.jars"] == "file:///somewhere/pyspark/jars/*.jar"
     assert found["spark.yarn.dist.archives"] == "hdfs:///env.tar.gz#env"
     assert found["spark.executor.instances"] == "4"

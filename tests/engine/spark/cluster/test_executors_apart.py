@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import threading
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +16,7 @@ from tests.differential.harness import compare, random_scenario
 from tests.golden.cases import Case, all_cases
 from tests.golden.driver import BACKLOG, COMPILED, Job, answer, capture
 from tests.support.divided_steps import divided_steps
+from tests.support.executor_kills import answers_under_kills
 from tests.support.gscope_command import wait_for
 from tests.support.long_form import cases
 from tests.support.requirements import CLUSTER_PROGRAMS, needs, needs_root
@@ -26,7 +25,6 @@ from gscope.engine.spark import evaluation
 from gscope.engine.spark.cluster.executors import executors_of
 from gscope.engine.spark.cluster.placement import _near_hosts
 from gscope.engine.spark.cluster.traffic import TrafficMeter
-from gscope.engine.spark.evaluation import Evaluator
 from gscope.engine.watermarks import release_size
 from gscope.queries.streams.messages import Batch
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
     from tests.support.spark_cluster import ClusterSession
 
-    from gscope.engine.steps.steps import Evaluation, Step
 
 pytestmark = [
     pytest.mark.spark,
@@ -161,44 +158,6 @@ def test_executors_beside_the_log_transfer_nothing(name: str, apart: ClusterSess
         wait_for(lambda: set(executors_of(apart.session)) < known, "the end of the executor")
 
 
-class Killer(threading.Thread):
-    """Kills in the middle of steps, ``times`` times, each after the last loss was made up for."""
-
-    def __init__(self, apart: ClusterSession, kill: Callable[[], None], times: int) -> None:
-        super().__init__(daemon=True)
-        self._apart = apart
-        self._kill = kill
-        self._left = times
-        self._over = threading.Event()
-        self.in_step = threading.Event()
-        self.killed = 0
-
-    def run(self) -> None:
-        while self._left and not self._over.is_set():
-            if self.in_step.wait(0.1) and self._has_tasks():
-                known = set(executors_of(self._apart.session))
-                self._kill()
-                self._left -= 1
-                self.killed += 1
-                wait_for(partial(self._is_made_up_for, known), "a new executor")
-
-    def _has_tasks(self) -> bool:
-        """Whether the step has sent tasks to executors, and is not over yet."""
-        tracker = self._apart.session.sparkContext.statusTracker()
-        while self.in_step.is_set():
-            if tracker.getActiveStageIds():
-                return self.in_step.is_set()
-        return False
-
-    def _is_made_up_for(self, known: set[str]) -> bool:
-        found = set(executors_of(self._apart.session))
-        return self._over.is_set() or (len(found) > 1 and not found <= known)
-
-    def stop(self) -> None:
-        self._over.set()
-        self.join()
-
-
 def kill_executor(apart: ClusterSession) -> None:
     """Kill one executor; its worker starts another."""
     pids = [pid for worker in apart.cluster.workers for pid in worker.executors()]
@@ -220,29 +179,8 @@ def test_nothing_is_lost_or_answered_twice_when_executors_are_killed(
     monkeypatch: pytest.MonkeyPatch,
     executor_kills: int,
 ) -> None:
-    monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
-    monkeypatch.setattr(evaluation, "BRANCH_ROWS", 1)
-    monkeypatch.setattr(evaluation, "MAX_BRANCHES", 4)
-    monkeypatch.setattr(release_size, "MAX_STEP_ROWS", 200)
     case = CASES[name]
-    killed = 0
-    evaluate = Evaluator.run
-    while killed < executor_kills:
-        killer = Killer(apart, lambda: kill(apart), executor_kills - killed)
-
-        def watched(self: Evaluator, step: Step, killer: Killer = killer) -> Evaluation:
-            killer.in_step.set()
-            try:
-                return evaluate(self, step)
-            finally:
-                killer.in_step.clear()
-
-        monkeypatch.setattr(Evaluator, "run", watched)
-        killer.start()
-        try:
-            rows = answer(case.program(case.files), case.files, BACKLOG, apart.session)
-        finally:
-            killer.stop()
+    for rows in answers_under_kills(
+        case, apart.session, lambda: kill(apart), executor_kills, monkeypatch
+    ):
         assert {query: sorted(found) for query, found in rows.items()} == case.expected()
-        assert killer.killed
-        killed += killer.killed
