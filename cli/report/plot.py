@@ -44,6 +44,7 @@ _MOST_DOTS = 40
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _LEGEND_COLUMNS_WIDTH = 250
 _LONGEST_LABEL = 230
+_LEAST_WITH_PREFIX = 10_000
 
 _CHARACTER_WIDTH = 8
 """Pixels of a character in a label: fonts of browsers may be wider than that of the layout."""
@@ -272,12 +273,12 @@ def _is_whole(plot: Plot) -> bool:
 
 
 def _number_format(plot: Plot) -> str:
-    """Return the format of values: with k, M and G from 1000 on."""
+    """Return the format of values: with k, M and G from 10,000 on."""
     greatest = max(
         (float(np.nanmax(np.abs(line.values))) for line in plot.lines if len(line.values)),
         default=0.0,
     )
-    return "~s" if greatest >= 1000 else "~f"
+    return "~s" if greatest >= _LEAST_WITH_PREFIX else ",~f"
 
 
 def _config(*, is_alone: bool) -> dict[str, Any]:

@@ -69,9 +69,20 @@ class Chromium:
         self._requests.clear()
         self._events.clear()
         self.call("Page.navigate", url=path.as_uri())
-        while not any(event["method"] == "Page.loadEventFired" for event in self._events):
+        while not self._is_loaded(path.as_uri()):
             self._take(self._message())
         return self
+
+    def end(self) -> None:
+        """Ask the browser to end; it may be gone before it answers."""
+        self._session = None
+        self._send("Browser.close", {})
+
+    def _is_loaded(self, address: str) -> bool:
+        """Return whether a page has come since the last question, and it is that of an address."""
+        has_come = any(event["method"] == "Page.loadEventFired" for event in self._events)
+        self._events.clear()
+        return has_come and self.value("location.href") == address
 
     @property
     def requests(self) -> list[str]:
@@ -110,6 +121,16 @@ class Chromium:
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command and return its result."""
+        number = self._send(method, parameters)
+        while True:
+            answer = self._message()
+            if answer.get("id") == number:
+                assert "error" not in answer, (method, answer["error"])
+                result: dict[str, Any] = answer["result"]
+                return result
+            self._take(answer)
+
+    def _send(self, method: str, parameters: dict[str, Any]) -> int:
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
         if self._session is not None:
@@ -117,13 +138,7 @@ class Chromium:
         rest = memoryview(json.dumps(message).encode() + b"\0")
         while rest:
             rest = rest[os.write(self._write, rest) :]
-        while True:
-            answer = self._message()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, (method, answer["error"])
-                result: dict[str, Any] = answer["result"]
-                return result
-            self._take(answer)
+        return self._number
 
     def _take(self, event: dict[str, Any]) -> None:
         self._events.append(event)
@@ -167,8 +182,7 @@ def chromium(folder: Path) -> Iterator[Chromium]:
     try:
         browser = Chromium(from_browser, to_browser)
         yield browser
-        browser._session = None
-        browser.call("Browser.close")
+        browser.end()
     finally:
         os.close(to_browser)
         os.close(from_browser)

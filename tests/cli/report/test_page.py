@@ -23,7 +23,8 @@ from tests.cli.report.things import (
 from tests.support.requirements import needs
 
 from gscope.cli.config.time_style import TimeStyle
-from gscope.cli.report.plot import COLOURS, REST_COLOUR
+from gscope.cli.report.plot import COLOURS, REST_COLOUR, WIDE, svg_in_page
+from gscope.cli.report.series import plots_of
 from gscope.cli.report.tables import MOST_SHOWN
 
 if TYPE_CHECKING:
@@ -117,6 +118,30 @@ def test_lines_are_drawn_where_their_values_are(browser: Chromium, tmp_path: Pat
         second = x / 880 * 48
         assert second == pytest.approx(round(second), abs=0.01)
         assert (y - heights[0]) / slope == pytest.approx(expected.get(round(second), 0), abs=0.08)
+
+
+@pytest.mark.parametrize(
+    ("greatest", "expected"),
+    [
+        (0.002, ["0", "0.001", "0.002"]),
+        (1, ["0", "1"]),
+        (1500, ["0", "1,000"]),
+        (2_000_000, ["0", "1M", "2M"]),
+    ],
+)
+def test_numbers_of_the_vertical_axis_are_readable(greatest: float, expected: list[str]) -> None:
+    columns: dict[str, Any] = {
+        "second": [0, 1],
+        "srcIP": ["10.0.0.1"] * 2,
+        "packets": [1, 1],
+        "bits": [1, 1],
+        "mean": [0.0, float(greatest)],
+    }
+    plot = plots_of(rows_of(RATES, columns))[2]
+    text = svg_in_page(plot, TimeStyle.UTC, WIDE)
+    shown = re.findall(r">([\d.,]+[kMG]?)</text>", text)
+    assert set(expected) <= set(shown)
+    assert len(set(shown)) == len(shown) <= 7
 
 
 def test_hostile_names_stay_text(browser: Chromium, tmp_path: Path) -> None:
