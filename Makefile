@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO := demo
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test test-all lint types check wheel newest docs docs-serve bench clean
+.PHONY: help env demo test test-all lint types check wheel newest docs docs-serve bench deb release clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,12 @@ docs-serve: docs ## serve the site at http://127.0.0.1:8000/ and rebuild it on e
 bench: $(STAMP) ## how to run the benchmarks
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@sed -n '1,40p' benchmarks/README.md
+
+deb: ## build the Debian package for this release of Debian, in build/deb
+	packaging/build-deb.sh build/deb
+
+release: $(STAMP) ## check, build and compare the files of a release: make release VERSION=1.2.3
+	$(BIN)/python packaging/release.py $(VERSION)
 
 clean: ## remove what was made here
 	rm -rf $(VENV) $(NEWEST) $(DEMO) build dist benchmarks/out .mypy_cache .pytest_cache .ruff_cache .hypothesis
