@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gscope.cli.report.contents import AnsweredRows
 
 _TIMES = ("first", "last")
+_NAMES_IN_TITLE = 3
+_CAPTURES_SHOWN = 8
 
 
 def facts_of_captures(
@@ -51,7 +53,7 @@ def facts_of_captures(
         losses.append(f"interface {name}: {sentence}")
     if outcome.signal:
         losses.insert(0, "interrupted: the rest of the captures was not read")
-    names = ", ".join(name for name, _ in captures)
+    names = _listed([name for name, _ in captures], _NAMES_IN_TITLE, ", ")
     return Facts(
         f"Report of {names}",
         tuple(entries),
@@ -72,10 +74,17 @@ def marks(outcome: Outcome, query: str) -> tuple[str, ...]:
 
 
 def _captures(captures: Sequence[tuple[str, str]]) -> str:
-    return "; ".join(
+    named = [
         files if PurePath(files).name.startswith(f"{name}.") else f"{name}: {files}"
         for name, files in captures
-    )
+    ]
+    return _listed(named, _CAPTURES_SHOWN, "; ")
+
+
+def _listed(texts: Sequence[str], most: int, separator: str) -> str:
+    """Return texts in one line; of more than ``most``, the first and how many others there are."""
+    left = len(texts) - most
+    return separator.join(texts[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def _span(rows: AnsweredRows | None, style: TimeStyle) -> Iterator[tuple[str, str]]:

@@ -45,6 +45,9 @@ _ZONES = {
     TimeStyle.LOCAL: "local time, with its offset from UTC",
     TimeStyle.EPOCH: "seconds since 1970-01-01 00:00:00 UTC",
 }
+_TALL = 20
+"""The most rows of a table that is shown whole."""
+
 _UNSAFE_IN_SCRIPT = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
@@ -113,7 +116,8 @@ def _losses(facts: Facts) -> Iterator[str]:
     if not facts.accounts:
         return
     heading, *body = facts.accounts
-    yield '<div class="scroll" tabindex="0" role="region" aria-label="account of packets">'
+    size = " tall" if len(body) > _TALL else ""
+    yield f'<div class="scroll{size}" tabindex="0" role="region" aria-label="account of packets">'
     yield '<table class="accounts"><caption>Account of all packets</caption><thead><tr>'
     yield "".join(f'<th scope="col"{_right(p)}>{_text(t)}</th>' for p, t in enumerate(heading))
     yield "</tr></thead><tbody>"

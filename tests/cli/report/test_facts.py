@@ -46,6 +46,14 @@ def test_every_packet_is_accounted_for() -> None:
     assert any(line.startswith("late packets step back in time") for line in facts.losses)
 
 
+def test_many_captures_are_counted() -> None:
+    captures = [(f"n{number}", f"x/n{number}.pcap") for number in range(1011)]
+    facts = facts_of_captures({}, outcome(), captures, [], TimeStyle.UTC)
+    assert facts.title == "Report of n0, n1, n2 and 1,008 more"
+    shown = "; ".join(f"x/n{number}.pcap" for number in range(8))
+    assert facts.entries[0] == ("captures", f"{shown} and 1,003 more")
+
+
 def test_captures_that_were_not_read_are_named() -> None:
     ended = outcome(refused={"c": "c.pcap is not a capture"}, failed={"b": "b.pcap is cut off"})
     ended.signal = 2
