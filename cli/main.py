@@ -30,6 +30,7 @@ COMMANDS = {
     "status": "gscope.cli.commands.status:status",
     "view": "gscope.cli.commands.view:view",
     "report": "gscope.cli.commands.report:report",
+    "serve": "gscope.cli.commands.serve:serve",
     "check": "gscope.cli.commands.check:check",
     "explain": "gscope.cli.commands.explain:explain",
     "schema": "gscope.cli.commands.schema:schema",

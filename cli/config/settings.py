@@ -305,8 +305,8 @@ SETTINGS: tuple[Setting, ...] = (
         "listen",
         ADDRESS,
         None,
-        "of a relay, and of a run with --no-job: the address at which relays and runs on other hosts"
-        " read its rows. Port 0 picks a free port and reports it. Beyond loopback, --tls-certificate and"
+        "of a relay, of a run with --no-job and of `gscope serve`: the address at which programs on"
+        " other hosts read its rows. Port 0 picks a free port and reports it. Beyond loopback, --tls-certificate and"
         " --tls-key are required. Default: none",
     ),
     Setting(

@@ -179,8 +179,9 @@ cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/outlets
     cli/view/terminal cli/report
 cli/agent: cli cli/rundir cli/config cli/render cli/supervision cli/session
 cli/status: cli/rundir cli/render
+cli/serve:
 cli/commands: cli/rundir cli/config cli/completion cli/manual cli/render cli/session cli/agent
-    cli/status cli/view cli/view/terminal cli/report cli/sinks
+    cli/status cli/view cli/view/terminal cli/report cli/sinks cli/serve
 cli/main.py: cli/render
 """
 

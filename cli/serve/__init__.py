@@ -1,0 +1,1 @@
+"""Answers in files, served to other programs over Arrow Flight."""
