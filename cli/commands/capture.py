@@ -50,6 +50,7 @@ _WITHOUT = (
     "output.time",
     "output.partition_by",
     "output.to",
+    "output.on_row",
     "limits.spool",
     "strict",
     "heartbeat.interval",

@@ -35,6 +35,7 @@ _WITHOUT = (
     "output.time",
     "output.partition_by",
     "output.to",
+    "output.on_row",
     "limits.spool",
     "heartbeat.mode",
     "shedding.mode",

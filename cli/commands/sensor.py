@@ -35,6 +35,7 @@ def requested_sensor(
     for option, is_given in (
         ("-w", output.folder is not None),
         ("--to", bool(config.destinations)),
+        ("--on-row", bool(config.row_commands)),
         ("--save-packets", saving is not None),
     ):
         if is_given:

@@ -11,6 +11,7 @@ from gscope.cli.completion import candidates
 from gscope.cli.config.cluster import INTERPRETER, MASTER
 from gscope.cli.config.destinations import DESTINATIONS, SCHEMES
 from gscope.cli.config.lookups import LOOKUP
+from gscope.cli.config.row_commands import ROW_COMMANDS
 from gscope.cli.config.setting import FILE
 from gscope.cli.config.settings import FOLDER, USER
 
@@ -69,7 +70,7 @@ def _completer(setting: Setting) -> candidates.Completer | None:
     """Return what completes the values of a setting; None where they are quantities."""
     if setting.kind is FOLDER:
         return candidates.folders
-    if setting.kind in (FILE, INTERPRETER):
+    if setting.kind in (FILE, INTERPRETER, ROW_COMMANDS):
         return candidates.files
     if setting.kind is LOOKUP:
         return candidates.lookups

@@ -59,6 +59,7 @@ class Config:
     time_style: TimeStyle
     partition_unit: PartitionUnit
     destinations: tuple[Destination, ...]
+    row_commands: tuple[str, ...]
     is_strict: bool
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode

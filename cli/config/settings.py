@@ -29,6 +29,7 @@ from gscope.cli.config.quantities import (
     show_duration,
     show_size,
 )
+from gscope.cli.config.row_commands import ROW_COMMANDS
 from gscope.cli.config.setting import FILE, Kind, Setting
 from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.rundir.run_dir import default_work_dir
@@ -237,6 +238,15 @@ SETTINGS: tuple[Setting, ...] = (
         " kafka://BROKER/TOPIC. Rows wait on disk while URL does not accept them. May be repeated."
         " Default: none",
         flag="--to",
+    ),
+    Setting(
+        "output.on_row",
+        "row_commands",
+        ROW_COMMANDS,
+        (),
+        "run COMMAND for each row, without a shell: the row is on standard input as JSON, and its"
+        " columns are in the environment as GSCOPE_ROW_<COLUMN>. May be repeated. Default: none",
+        flag="--on-row",
     ),
     Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),
     Setting(
@@ -475,6 +485,7 @@ OUTPUT_KEYS = (
     "output.time",
     "output.partition_by",
     "output.to",
+    "output.on_row",
     "strict",
     "limits.spool",
 )

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import ssl
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.cli.outlets.sender import Sender
@@ -37,6 +38,21 @@ _ROWS_AT_ONCE = 1000
 SCHEMA = 1
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedOutlet:
+    """An outlet and what it is called.
+
+    Attributes:
+        name: how reports call it.
+        identity: what distinguishes it from others, such as its URL.
+        outlet: what sends rows.
+    """
+
+    name: str
+    identity: str
+    outlet: Outlet
+
+
 class OutletSink:
     """Delivers rows to a sink and to outlets; see ``Sink``.
 
@@ -58,7 +74,7 @@ class OutletSink:
     def __init__(
         self,
         sink: Sink,
-        outlets: Sequence[tuple[Destination, Outlet]],
+        outlets: Sequence[OpenedOutlet],
         before: Mapping[str, Any],
         folder: Path,
         run: str,
@@ -79,10 +95,10 @@ class OutletSink:
                 shutil.rmtree(spool_folder, ignore_errors=True)
             self._token = known.get("token") or secrets.token_hex(8)
             self._spool = Spool(spool_folder, budget, known.get("spool", {}))
-            names = _distinct([each.name for each, _ in outlets])
+            names = _distinct([each.name for each in outlets])
             self._senders = [
-                Sender(name, each.url, outlet, self._spool, run, self._token)
-                for name, (each, outlet) in zip(names, outlets, strict=True)
+                Sender(name, each.identity, each.outlet, self._spool, run, self._token)
+                for name, each in zip(names, outlets, strict=True)
             ]
         except OSError as error:
             message = f"cannot keep rows in {spool_folder}: {os_reason(error)}"

@@ -30,6 +30,9 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 15.0
 """The pauses between attempts, which double from the first to the longest."""
 
+REPORT_S = 10.0
+"""The least time between two reports of refused rows, in seconds."""
+
 
 @dataclass(slots=True)
 class Counters:
@@ -93,6 +96,8 @@ class Sender:
     _thread: threading.Thread = field(init=False)
     _failed_s: float = 0.0
     _in_hand: int = 0
+    _unreported: int = 0
+    _next_report_s: float = 0.0
 
     def __post_init__(self) -> None:
         """Continue where an earlier process of this run has ended."""
@@ -163,12 +168,21 @@ class Sender:
             except RowsRefused as error:
                 self.counters.refused += error.rows
                 self.counters.sent += self._in_hand - error.rows
-                rows = f"{error.rows:,} {'row' if error.rows == 1 else 'rows'}"
-                self.notices.append(f"{self.name}: refused {rows} of {block.query}: {error}")
+                self._on_refusal(error.rows, f"of {block.query}: {error}")
             else:
                 self.counters.sent += self._in_hand
             self._on_settled()
             return
+
+    def _on_refusal(self, rows: int, what: str) -> None:
+        """Note rows that are not sent; the user need not hear of each batch."""
+        self._unreported += rows
+        now_s = time.monotonic()
+        if now_s >= self._next_report_s:
+            self._next_report_s = now_s + REPORT_S
+            count = f"{self._unreported:,} {'row' if self._unreported == 1 else 'rows'}"
+            self.notices.append(f"{self.name}: refused {count} {what}")
+            self._unreported = 0
 
     def _on_settled(self) -> None:
         """Record that the rows in hand are settled, and let the spool delete them."""

@@ -20,7 +20,7 @@ def sent_lines(outlets: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if dropped := each["dropped_rows_total"]:
             yield f"  {_rows(dropped)} not sent: the spool was full; --spool keeps more"
         if refused := each["refused_rows_total"]:
-            yield f"  {_rows(refused)} not sent: {each['name']} refused them"
+            yield f"  {_rows(refused)} failed: {each['name']} does not take them"
         if waiting := each["waiting_rows"]:
             reason = f": {each['failure']}" if each["failure"] else ""
             yield f"  {_rows(waiting)} not sent{reason}"

@@ -21,10 +21,10 @@ def outlet_sink(
     run_dir: RunDir,
     report: Callable[[str], None],
 ) -> OutletSink:
-    """Return a sink that sends rows to the destinations of ``config``, too.
+    """Return a sink that sends rows to the destinations and commands of ``config``, too.
 
     Args:
-        config: the destinations, and the disk space for rows that wait.
+        config: the destinations and commands, and the disk space for rows that wait.
         sink: the run's own sink.
         delivered: the checkpoint of a live run; None for a replay.
         run_dir: the run's folder.
@@ -32,13 +32,23 @@ def outlet_sink(
 
     Raises:
         GscopeError: rows cannot be kept.
-        UsageError: certificates of a destination cannot be read.
+        UsageError: certificates of a destination cannot be read, or a command does not exist.
     """
-    from gscope.cli.outlets.outlets import OutletSink, opened
+    from gscope.cli.outlets.outlets import OpenedOutlet, OutletSink, opened
+
+    outlets = [OpenedOutlet(each.name, each.url, opened(each)) for each in config.destinations]
+    if config.row_commands:
+        from gscope.capture.process.confinement.identity import chosen_identity
+        from gscope.cli.outlets.command import RowCommand
+
+        identity = chosen_identity(config.user)
+        for text in config.row_commands:
+            command = RowCommand(text, identity)
+            outlets.append(OpenedOutlet(command.name, f"command {text}", command))
 
     return OutletSink(
         sink,
-        [(each, opened(each)) for each in config.destinations],
+        outlets,
         delivered.position.sink if delivered is not None else {},
         run_dir.path,
         run_dir.name,

@@ -428,7 +428,7 @@ class Session:
         else:
             sink = sink_for(program, self.config, self.folder, delivered, output)
         outlets = None
-        if self.config.destinations:
+        if self.config.destinations or self.config.row_commands:
             from gscope.cli.session.sending import outlet_sink
 
             sink = outlets = outlet_sink(self.config, sink, delivered, run_dir, supervisor.notify)

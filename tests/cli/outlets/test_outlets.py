@@ -13,7 +13,7 @@ from tests.support.gscope_command import wait_for
 
 from gscope.cli.config.destinations import parse_destination
 from gscope.cli.outlets.outlet import Batch, OutletError, RowsRefused
-from gscope.cli.outlets.outlets import OutletSink, opened
+from gscope.cli.outlets.outlets import OpenedOutlet, OutletSink, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,8 @@ class Run:
         self.sink = self._opened()
 
     def _opened(self) -> OutletSink:
-        outlets = [(to, opened(to)) for to in map(parse_destination, self.urls)]
+        destinations = map(parse_destination, self.urls)
+        outlets = [OpenedOutlet(to.name, to.url, opened(to)) for to in destinations]
         sink = OutletSink(
             self.own,
             outlets,
@@ -346,7 +347,7 @@ def test_a_part_of_a_batch_may_be_refused(tmp_path: Path) -> None:
     outlet = Scripted(OutletError("down"), RowsRefused("too long", 3))
     sink = OutletSink(
         NullSink(),
-        [(parse_destination("syslog://localhost"), outlet)],
+        [OpenedOutlet("it", "it", outlet)],
         {},
         tmp_path,
         "web",
