@@ -61,7 +61,7 @@ def test_a_killed_run_sends_each_row_of_its_file_once(
     begun = begin()
     assert begun.returncode == 0, begun.stderr
     count = send(udp(n) for n in range(20))
-    wait_for(lambda: len(server.rows) == count, "the first rows at the server")
+    wait_for(lambda: outlet(work, "sent_rows_total") == count, "the first rows at the server")
     server.kill()
     count += send(udp(n) for n in range(count, count + 30))
     wait_for(lambda: outlet(work, "waiting_rows") == 30, "the rows in the spool")

@@ -55,7 +55,7 @@ def test_a_broker_that_is_killed_and_back_has_every_row_once(
     run = Run(tmp_path, cluster.url)
     run.sink._senders[0].outlet._timeout_s = 0.2  # type: ignore[attr-defined]
     run.write(1500)
-    wait_for(lambda: run.sink.accounts()[0]["sent_rows_total"] == 1500, "the first rows")
+    run.await_record(1500)
     cluster.kill()
     for _ in range(3):
         run.write(500)
@@ -101,11 +101,11 @@ def test_a_killed_run_may_repeat_one_batch_with_its_numbers(
     """The broker has the batch, but the run was killed before it had recorded that."""
     run = Run(tmp_path, cluster.url)
     run.write(10)
-    wait_for(lambda: run.sink.accounts()[0]["sent_rows_total"] == 10, "the first rows")
+    run.await_record(10)
     (record,) = (tmp_path / "outlets").glob("[0-9a-f]*.json")
     known = record.read_bytes()
     run.write(5)
-    wait_for(lambda: run.sink.accounts()[0]["sent_rows_total"] == 15, "the second batch")
+    run.await_record(15)
     run.kill()
     record.write_bytes(known)
     run.resume()

@@ -86,6 +86,11 @@ class Run:
             self.recorded = json.loads(json.dumps(state))
             self.sink.publish()
 
+    def await_record(self, rows: int) -> None:
+        """Wait until it is on record that rows below that number are settled."""
+        (path,) = (self.folder / "outlets").glob("[0-9a-f]*.json")
+        wait_for(lambda: json.loads(path.read_bytes())["acknowledged"] == rows, f"{rows} on record")
+
     def kill(self) -> None:
         """End the threads as a kill does, and forget what is not on record."""
         for sender in self.sink._senders:
@@ -149,7 +154,7 @@ def test_rows_go_to_the_sink_and_the_server(tmp_path: Path, server: HookServer) 
 def test_a_server_that_is_killed_and_back_has_every_row(tmp_path: Path, server: HookServer) -> None:
     run = Run(tmp_path, url(server))
     run.write(40)
-    wait_for(lambda: len(server.rows) == 40, "the first rows")
+    run.await_record(40)
     server.kill()
     for _ in range(5):
         run.write(30)
@@ -181,7 +186,7 @@ def test_a_connection_that_was_closed_while_idle_is_no_outage(
 ) -> None:
     run = Run(tmp_path, url(server))
     run.write(1)
-    wait_for(lambda: run.sink.accounts()[0]["sent_rows_total"] == 1, "the first row")
+    run.await_record(1)
     server.kill()
     server.start()
     run.write(1)
@@ -208,9 +213,16 @@ def test_a_full_spool_drops_the_oldest_rows_and_counts_them(
 def test_a_replay_waits_for_space_instead_of_dropping(tmp_path: Path, server: HookServer) -> None:
     server.kill()
     run = Run(tmp_path, url(server), budget=1 << 14, is_live=False)
-    threading.Timer(0.2, server.start).start()
+
+    def start() -> None:
+        wait_for(lambda: run.sink.accounts()[0]["failure"], "the failure")
+        server.start()
+
+    starter = threading.Thread(target=start)
+    starter.start()
     for _ in range(40):
         run.write(50)
+    starter.join()
     assert counted(run.close()) == account(2000, outages=1)
     assert server.rows == expected(2000)
 
@@ -219,6 +231,7 @@ def test_the_end_waits_no_longer_than_its_patience(tmp_path: Path, server: HookS
     server.kill()
     run = Run(tmp_path, url(server), patience_s=0.2)
     run.write(9)
+    wait_for(lambda: run.sink.accounts()[0]["failure"], "the failure")
     found = run.close()
     assert counted(found) == account(0, waiting=9, outages=1)
     assert found["failure"] == "connection refused"
@@ -252,6 +265,7 @@ def test_a_slow_outlet_does_not_delay_another(tmp_path: Path, server: HookServer
     run = Run(tmp_path, f"http://127.0.0.1:{other.port}/", url(server), patience_s=0.2)
     run.write(50)
     wait_for(lambda: len(server.rows) == 50, "the rows at the server that is up")
+    wait_for(lambda: run.sink.accounts()[0]["failure"], "the failure of the other")
     assert counted(run.close()) == account(0, waiting=50, outages=1)
     assert counted(run.sink.accounts()[1]) == account(50)
 
@@ -270,7 +284,7 @@ def test_a_killed_run_sends_each_row_once(tmp_path: Path, server: HookServer) ->
     """Killed between writing and recording: the rows are written again, and get the same numbers."""
     run = Run(tmp_path, url(server))
     run.write(10)
-    wait_for(lambda: len(server.rows) == 10, "the first rows")
+    run.await_record(10)
     run.write(5, is_recorded=False)
     run.kill()
     assert run.number == 10

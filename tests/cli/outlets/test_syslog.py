@@ -265,6 +265,7 @@ def has(server: Rsyslog, last: int) -> bool:
 def test_rsyslogd_that_is_killed_and_back_has_every_row(tmp_path: Path, rsyslog: Rsyslog) -> None:
     run = Run(tmp_path / "run", f"syslog+tcp://127.0.0.1:{rsyslog.port}")
     run.write(400)
+    run.await_record(400)
     wait_for(partial(has, rsyslog, 400), "the first rows")
     rsyslog.kill()
     for _ in range(4):
