@@ -15,10 +15,11 @@ import pytest
 from tests.docs.traffic import write_links
 from tests.support.gscope_command import run
 
+from gscope.queries.library.description import describe
+from gscope.queries.library.files import library_files
+
 PAGE = Path(__file__).parents[2] / "docs" / "alerts.md"
 LINES = re.compile(r"^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 def noted(folder: Path) -> list[str]:
@@ -39,9 +40,24 @@ def noted(folder: Path) -> list[str]:
     return sorted(found, key=lambda line: int(line.partition(":")[0]))
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 def test_the_command_writes_what_the_page_shows(tmp_path: Path) -> None:
     (shown,) = LINES.findall(PAGE.read_text(encoding="utf-8"))
     assert noted(tmp_path) == shown.splitlines()
+
+
+def test_all_detections_of_the_library_are_listed_with_their_thresholds() -> None:
+    listed = dict(
+        re.findall(r"^\| `(\w+)` \| (.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    listed = {name: text for name, text in listed.items() if not name.startswith("GSCOPE")}
+    texts = {name: file.read_text(encoding="utf-8") for name, file in library_files().items()}
+    security = {name for name, text in texts.items() if describe(text).group == "security"}
+    assert listed.keys() == security
+    for name, text in listed.items():
+        for threshold in re.findall(r"(\d+) or more", text):
+            assert f">= {threshold}" in texts[name], name
 
 
 if __name__ == "__main__":
