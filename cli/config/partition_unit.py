@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+PARTITION_OPTION = "--partition-by"
+
 
 class PartitionUnit(StrEnum):
     """The values of ``--partition-by``."""

@@ -80,7 +80,5 @@ class Outcome:
         """Note incomplete epochs of results that other hosts have answered."""
         for each in epochs:
             counts = self.incomplete_epochs.setdefault(each.query, {})
-            is_known = each.first is not None and each.last is not None
-            number = each.last - each.first + 1 if is_known else 1  # type: ignore[operator]
-            counts[each.reason] = counts.get(each.reason, 0) + number
+            counts[each.reason] = counts.get(each.reason, 0) + each.number
         self.note_incomplete(epochs, {})

@@ -63,8 +63,7 @@ def ensure_partitions(config: Config, folder: Path | None) -> None:
     Raises:
         UsageError: the command line requests them of another destination.
     """
-    from gscope.cli.config.partition_unit import PartitionUnit
-    from gscope.cli.sinks.time_partitions import PARTITION_OPTION
+    from gscope.cli.config.partition_unit import PARTITION_OPTION, PartitionUnit
 
     unit = config.partition_unit
     if config.origins["output.partition_by"] != PARTITION_OPTION or unit is PartitionUnit.NONE:

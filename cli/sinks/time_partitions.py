@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.cli.config.partition_unit import PartitionUnit
+from gscope.cli.config.partition_unit import PARTITION_OPTION, PartitionUnit
 from gscope.errors import UsageError
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gscope.queries.expressions.schema import ColumnSchema, Schema
-
-PARTITION_OPTION = "--partition-by"
 
 NO_TIME = "__HIVE_DEFAULT_PARTITION__"
 """The value of rows without a time, which DuckDB and Spark read as NULL."""

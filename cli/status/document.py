@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.engine.monitoring.trace_file import read_traces
 from gscope.errors import GscopeError
 from gscope.queries.run_folder.layout import (
+    ANSWERED_FILE,
     CAPTURE_STATISTICS_FILE,
     JOB_FOLDER,
     JOB_STATISTICS_FILE,
@@ -34,6 +35,7 @@ _LOSSES = ("dropped_packets", "filtered_packets", "shed_packets", "late_packets"
 
 _CAPTURE_FIELDS = {"written_ns", "memory_bytes", "privileges", "interfaces", "streams", "log"}
 _JOB_FIELDS = {"written_ns", "memory_bytes", "state", "steps", "operators", "queries", "heartbeats"}
+_ANSWERED_FIELDS = {"written_ns", "results"}
 _OUTLETS_FIELDS = {"written_ns", "outlets", "spool_bytes"}
 _TRACE_FIELDS = {"id", "clock_ns", "began_ns", "ended_ns", "step", "rows", "hops"}
 _HOP_FIELDS = {"kind", "node", "arrived_ns", "queued_ns", "worked_ns"}
@@ -58,6 +60,7 @@ def status_document(run: RunRecord, now_ns: int) -> Document:
 def _document(run: RunRecord, now_ns: int) -> Document:
     capture = _counters(run.path / CAPTURE_STATISTICS_FILE, _CAPTURE_FIELDS)
     job = _counters(run.path / JOB_STATISTICS_FILE, _JOB_FIELDS)
+    answered = _counters(run.path / ANSWERED_FILE, _ANSWERED_FIELDS)
     sent = _counters(run.path / OUTLETS_STATISTICS_FILE, _OUTLETS_FIELDS)
     at_ns = clock_ns(run, capture, job, now_ns)
     return {
@@ -67,6 +70,7 @@ def _document(run: RunRecord, now_ns: int) -> Document:
         "capture": capture,
         "job": job,
         "queries": [_query(name, capture, job, at_ns) for name in _queries(run, job)],
+        "answered": answered["results"] if answered is not None else [],
         "outlets": sent["outlets"] if sent is not None else [],
         "loss": {
             "interfaces": [_interface_sum(each) for each in (capture or {}).get("interfaces", ())],

@@ -351,7 +351,7 @@ class RunCollector(Collector):
         yield from _families(QUERY, ("query",), _named(document, "queries"))
         yield from _families(OUTLET, ("outlet",), _named(document, "outlets"))
         yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])
-        yield _incomplete(job.get("operators", ()))
+        yield _incomplete([*job.get("operators", ()), *document["answered"]])
         yield _counts(
             "gscope_undecodable_payloads",
             "Payloads of a function's protocol that are malformed or cut off.",

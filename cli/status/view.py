@@ -308,6 +308,9 @@ def _notes(document: Document) -> Iterator[Text]:
             yield Text(line, "red")
         if incomplete := each["incomplete_epochs_total"]:
             yield Text(f"{each['name']}: {incomplete_counts(incomplete)}", "red")
+    for each in document["answered"]:
+        counts = incomplete_counts(each["incomplete_epochs_total"])
+        yield Text(f"{each['name']}, answered by other hosts: {counts}", "red")
     if job is not None:
         yield Text(_heartbeat_line(job["heartbeats"]))
         yield Text(_step_line(job, document["now_ns"], is_alive=document["run"]["is_alive"]))

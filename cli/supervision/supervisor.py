@@ -32,6 +32,7 @@ from gscope.cli.render.accounting import standing_lines
 from gscope.cli.render.outcome import Outcome
 from gscope.cli.render.progress_text import RunPhase, compiled_text
 from gscope.cli.render.summary import counter_line
+from gscope.cli.supervision.answered_marks import AnsweredMarks
 from gscope.cli.supervision.epochs import epoch_lengths_ns
 from gscope.cli.supervision.liveness import STILL_S, SilenceLimits
 from gscope.cli.supervision.process_set import RunProcesses
@@ -116,6 +117,7 @@ class Supervisor:
         confinement: Confinement | None = None,
     ) -> None:
         self.run_dir = run_file.record.path
+        self._answered = AnsweredMarks(self.run_dir)
         self.outcome = Outcome()
         self._file = run_file
         self._observer = observer
@@ -423,6 +425,7 @@ class Supervisor:
 
     def _on_rows(self, found: StreamRows, answers: Answers) -> None:
         self.outcome.note_answered(found.incomplete)
+        self._answered.note(found.incomplete)
         with self._delivering(answers) if found.rows else nullcontext():
             answers.on_rows(found.rows, found.streams, found.done, is_last=found.is_last)
         if any(answers.rows.values()):

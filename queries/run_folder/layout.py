@@ -30,6 +30,7 @@
         stats.json           counters
     hosts.json               hosts whose agents capture for the run, and their interfaces
     hosts/                   what the run asks each of them to capture
+    answered.json            epochs that lack packets, of results that other hosts have answered
     saved-groups.json        how much of the file of saved packets of groups is whole
     tmp/                     temporary files of both processes
 
@@ -67,6 +68,7 @@ OUTLETS_STATISTICS_FILE = f"{OUTLETS_FOLDER}/stats.json"
 HOSTS_FILE = "hosts.json"
 HOSTS_FOLDER = "hosts"
 SAVED_GROUPS_FILE = "saved-groups.json"
+ANSWERED_FILE = "answered.json"
 JOB_FOLDER = "job"
 JOB_STATISTICS_FILE = f"{JOB_FOLDER}/stats.json"
 TEMPORARY_FOLDER = "tmp"

@@ -37,3 +37,10 @@ class IncompleteEpochs:
     first: int | None
     last: int | None
     packets: int | None = None
+
+    @property
+    def number(self) -> int:
+        """The number of epochs: 1 if their bounds are unknown."""
+        if self.first is None or self.last is None:
+            return 1
+        return self.last - self.first + 1

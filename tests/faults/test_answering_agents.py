@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.faults.faulty_run import Sender, number_of
 from tests.faults.test_agent_kills import Hosts
-from tests.support.gscope_command import is_alive, wait_for
+from tests.support.gscope_command import is_alive, status, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,6 +94,7 @@ def test_a_killed_agent_answers_nothing_twice_and_marks_what_it_lacks(
         hosts.agents["b"].kill()
         hosts.agents["b"].start_again()
     hosts.await_rows("numbers", ROWS_BETWEEN_KILLS)
+    (shown,) = wait_for(lambda: status(hosts.work_dir).get("answered"), "marks in the status")
     sender.stop()
     hosts.end()
     seconds = answered(hosts)
@@ -103,6 +104,10 @@ def test_a_killed_agent_answers_nothing_twice_and_marks_what_it_lacks(
         for first, last in _MARKED.findall(hosts.reported)
         for second in range(int(first), int(last or first) + 1)
     }
+    assert shown["name"] == "numbers"
+    if "(…" not in hosts.reported:
+        ranges = [(each["first"], each["last"]) for each in shown["incomplete_epochs"]]
+        assert marked.issuperset(second for a, b in ranges for second in range(a, b + 1))
     missing = lacking(seconds, 1)
     if "(…" in hosts.reported:
         # Only the latest ranges are reported.
