@@ -126,6 +126,7 @@ class InterfaceSettings:
             that no packet is late.
         filters: for captures, the packet filter, for each link type to which it applies; () for
             none.
+        reads_flows: for captures, whether the queries read flow records, which its packets export.
     """
 
     name: str
@@ -135,6 +136,7 @@ class InterfaceSettings:
     is_latent: bool = False
     finds_skew: bool = False
     filters: tuple[FilterProgram, ...] = ()
+    reads_flows: bool = False
 
     @property
     def promise_skew_ns(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gscope.capture.packet.fields import FLOW
+from gscope.capture.packet.flow.layout import FLOW_FIELDS
 from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
@@ -67,6 +69,7 @@ FIELD_BITS = {
     "vlan": 16,
     "inner_vlan": 16,
     "op": 16,
+    **{f"{FLOW}{each.name}": 8 * each.width for each in FLOW_FIELDS if each.width < 8},
 }
 """Bits of unsigned header fields, as wide as the decoder's loads make them."""
 

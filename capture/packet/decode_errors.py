@@ -37,6 +37,11 @@ class Reason(IntEnum):
     """A fragment of a 6LoWPAN packet; gscope does not reassemble them."""
     LOWPAN_UNSUPPORTED = 12
     """6LoWPAN with HC1, a broadcast header, or a compressed header other than IPv6 and UDP."""
+    FLOW_WITHOUT_TEMPLATE = 13
+    """A set of flow records whose template has not been exported before; counted once a set."""
+    FLOW_MALFORMED = 14
+    """A datagram of flow records that is damaged, not captured completely, or in fragments; the
+    records before the damage are read."""
 
 
 REASON_COUNT = len(Reason)
@@ -48,6 +53,7 @@ UNSUPPORTED = frozenset(
         Reason.LOWPAN_CONTEXT,
         Reason.LOWPAN_FRAGMENT,
         Reason.LOWPAN_UNSUPPORTED,
+        Reason.FLOW_WITHOUT_TEMPLATE,
     )
 )
 """Reasons of packets with which nothing is wrong: gscope does not decode them, other programs may.

@@ -8,6 +8,8 @@ A snippet is an expression over these variables, all int64:
 - derived, see ``VARIABLES``; ``bindings`` returns the assignments that a set of snippets needs, in
   order.
 
+Fields of flow records are loaded from the packet itself, see ``flow/layout.py``.
+
 ``inner.*`` fields have the same snippets over the record that ``locate_inner`` fills: their derived
 variables carry the prefix ``inner_`` and are derived from ``inner_record``.
 
@@ -22,11 +24,17 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from gscope.capture.packet.flow.layout import ADDRESS_BYTES, FLOW_FIELDS, LINKTYPE_FLOW
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gscope.capture.packet.flow.layout import FlowField
+
 IMPORTS = """\
-from gscope.capture.kernels.intrinsics import be16, be32, be64, ld8, ld64, lshr, select
+from gscope.capture.kernels.intrinsics import (
+    be16, be32, be64, ld8, ld16, ld32, ld64, lshr, select
+)
 from gscope.capture.packet.payload import (
     carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length,
     udp_data_length
@@ -37,7 +45,11 @@ from gscope.capture.packet.payload import (
 INNER = "inner_"
 """Prefix of the variables of ``inner.*`` fields."""
 
+FLOW = "flow."
+"""Prefix of the names of fields of flow records, of which some are also fields of packets."""
+
 VARIABLES: dict[str, str] = {
+    "flow": f"select(linktype == {LINKTYPE_FLOW}, -1, 0)",
     "l3": "ld64(record)",
     "payload": "ld64(record + 8)",
     "pend": "ld64(record + 16)",
@@ -64,6 +76,7 @@ header."""
 
 
 _PLAIN = {
+    "flow": "0",
     "destination_mac": "0",
     "source_mac": "6",
     "vlan": "0xFFFF",
@@ -126,7 +139,8 @@ class PacketFieldCode:
     """A field with its code.
 
     Attributes:
-        name: canonical name, with the prefix ``inner.`` for the first encapsulated IP packet.
+        name: canonical name, with the prefix ``inner.`` for the first encapsulated IP packet and
+            ``flow.`` for flow records.
         protocols: GSQL protocols that declare the field.
         kind: kind of its values.
         member: condition under which a packet has the field; the field is NULL otherwise. None for
@@ -163,6 +177,7 @@ MEMBERS: dict[str, str | None] = {
     "UDP": "protocol == 17",
     "ICMP": "is_icmp(version, protocol)",
     "ARP": "is_arp != 0",
+    "FLOW": "flow != 0",
 }
 """The condition for packets of each GSQL protocol (``protocol`` is 0 in records without IP)."""
 
@@ -280,6 +295,23 @@ _IP_FIELDS = (
     _field("ICMP", "icmp_seq", "be16(l4 + 6)", _NO_ECHO),
 )
 
+
+def _flow_field(field: FlowField) -> PacketFieldCode:
+    """Return the code of a field of flow records, which are packets of a fixed layout.
+
+    ``flow`` is -1 in these, and 0 in other packets, of which only the first word is loaded.
+    """
+    parts = range(field.offset, field.offset + field.width, 8)
+    load = {1: "ld8", 2: "ld16", 4: "ld32"}.get(field.width, "ld64")
+    code = Code(
+        tuple(f"{load}(base + ({part} & flow))" for part in parts),
+        None if field.is_certain else f"(ld64(base) >> {field.bit}) & 1 == 0",
+    )
+    kind = FieldKind.IP if field.width == ADDRESS_BYTES else FieldKind.INTEGER
+    name = f"{FLOW}{field.name}"
+    return PacketFieldCode(name, ("FLOW",), kind, MEMBERS["FLOW"], code, code)
+
+
 _VARIABLE = re.compile(rf"\b({'|'.join((*VARIABLES, 'record'))})\b(?!\()")
 
 
@@ -303,7 +335,12 @@ def _inner_field(field: PacketFieldCode) -> PacketFieldCode:
 
 FIELDS: dict[str, PacketFieldCode] = {
     field.name: field
-    for field in (*_OUTER_FIELDS, *_IP_FIELDS, *(_inner_field(field) for field in _IP_FIELDS))
+    for field in (
+        *_OUTER_FIELDS,
+        *_IP_FIELDS,
+        *(_inner_field(field) for field in _IP_FIELDS),
+        *(_flow_field(field) for field in FLOW_FIELDS),
+    )
 }
 """All fields by canonical name, except ``interface``, which is a constant of the stream."""
 

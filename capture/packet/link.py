@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be16, be32, bswap32, ld8, ld16, ld32
+from gscope.capture.kernels.intrinsics import be16, be32, bswap32, ld8, ld16, ld32, ld64
 from gscope.capture.kernels.jit import kernel
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.decode_states import (
@@ -17,6 +17,7 @@ from gscope.capture.packet.decode_states import (
     ODD,
     PPP_HDLC,
 )
+from gscope.capture.packet.flow.layout import LINKTYPE_FLOW, REASON_SHIFT
 from gscope.capture.packet.link_headers import Step, after_chdlc, after_ppp_hdlc, after_pppoe
 from gscope.capture.packet.lowpan import after_802154
 from gscope.capture.packet.rare_links import (
@@ -151,7 +152,18 @@ def _enter_rare(linktype: int, at: int, end: int) -> Step:
         return after_ipnet(at, end)
     if linktype == LINKTYPE_IPOIB:
         return after_infiniband(at, end)
+    if linktype == LINKTYPE_FLOW:
+        return _enter_flow(at, end)
     return ODD, at, end, _UNKNOWN, NO_LINK
+
+
+@kernel
+def _enter_flow(at: int, end: int) -> Step:
+    """Return nothing for a flow record, and its reason for one that could not be decoded."""
+    reason = (ld64(at) >> REASON_SHIFT) & 255
+    if reason != 0:
+        return ODD, at, end, reason, NO_LINK
+    return NOTHING, at, end, 0, NO_LINK
 
 
 @kernel

@@ -11,6 +11,7 @@ from gscope.capture.sources.files.backward_steps import BackwardSteps
 from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES
 from gscope.capture.sources.files.open import open_source
 from gscope.capture.sources.files.selected import SelectedSource, first_packets
+from gscope.capture.sources.flows.source import FlowSource
 from gscope.capture.sources.read_ahead import RingSource
 from gscope.errors import CaptureError, NotACaptureError
 
@@ -102,10 +103,8 @@ class OpenInputs:
     def _open(
         self, interface: InterfaceSettings, settings: CaptureSettings, most: int | None
     ) -> CaptureSource:
-        source = self._open_whole(interface, settings)
-        if not interface.filters and most is None:
-            return source
-        return SelectedSource(source, _programs(interface), most)
+        source = _selected(self._open_whole(interface, settings), interface)
+        return source if most is None else SelectedSource(source, {}, most)
 
     def _open_whole(self, interface: InterfaceSettings, settings: CaptureSettings) -> CaptureSource:
         file = open_source(
@@ -118,6 +117,13 @@ class OpenInputs:
         ring = RingSource(file)
         ring.start()
         return ring
+
+
+def _selected(source: CaptureSource, interface: InterfaceSettings) -> CaptureSource:
+    """Return what queries read of ``source``: packets that pass the filter, or their flow records."""
+    if interface.filters:
+        source = SelectedSource(source, _programs(interface), None)
+    return FlowSource(source) if interface.reads_flows else source
 
 
 def _programs(interface: InterfaceSettings) -> dict[int, list[tuple[int, ...]]]:
@@ -153,7 +159,7 @@ def _shares(settings: CaptureSettings, stop: ReplayStop) -> dict[str, int]:
                 file = open_source(*interface.files)
                 opened.callback(file.close)
                 files.append(file)
-                sources[interface.name] = SelectedSource(file, _programs(interface), None)
+                sources[interface.name] = _selected(file, interface)
         with stop.watching(_CountedFiles(files)):
             counts = first_packets(list(sources.values()), settings.packets)
     return dict(zip(sources, counts, strict=True))

@@ -125,6 +125,14 @@ def save_plan(
             if len(results) > 1 and not request.queries:
                 message += "; choose other queries with --save-packets-of NAME"
             raise UsageError(message) from refusal
+    for each in saved:
+        lfta = groups[each.lfta].lfta if each.lfta in groups else program.lfta(each.lfta)
+        if lfta.reads_flows:
+            message = (
+                f"--save-packets cannot save what {each.query} reads: FLOW has records, not"
+                " packets; choose other queries with --save-packets-of NAME, or omit it"
+            )
+            raise UsageError(message)
     if is_live and groups and len(groups) < len(saved):
         message = (
             "--save-packets cannot save packets of selections and of groups in one live run; choose"

@@ -210,6 +210,48 @@ _ARP: tuple[_Row, ...] = (
     ("targetMAC", _MAC, _MAYBE, "target hardware address (MAC)"),
     ("targetIP", _IP, _MAYBE, "target protocol address (IPv4)"),
 )
+_TIMESTAMP = GsqlType.TIMESTAMP
+_FLOW: tuple[_Row, ...] = (
+    ("exporter", _IP, _MAYBE, "address from which the record was exported"),
+    ("domain", _INT, _MAYBE, "observation domain (IPFIX), source ID (v9) or engine (v5)"),
+    ("exported", _TIMESTAMP, _MAYBE, "when the record was exported, by the exporter's clock"),
+    ("first", _TIMESTAMP, _MAYBE, "first packet of the flow, by the exporter's clock"),
+    ("last", _TIMESTAMP, _MAYBE, "last packet of the flow, by the exporter's clock"),
+    ("ipversion", _INT, _MAYBE, "IP version, 4 or 6"),
+    ("srcIP", _IP, _MAYBE, "source IP address"),
+    ("destIP", _IP, _MAYBE, "destination IP address"),
+    ("srcPort", _INT, False, "source port of TCP, UDP or SCTP; otherwise 0"),
+    ("destPort", _INT, False, "destination port of TCP, UDP or SCTP; otherwise 0"),
+    ("protocol", _INT, _MAYBE, "IP protocol number"),
+    ("flags", _INT, _MAYBE, "control bits of all TCP packets of the flow, from CWR to FIN (1)"),
+    ("tos", _INT, _MAYBE, "Type of Service (IPv4) or Traffic Class (IPv6), the whole octet"),
+    ("type", _INT, _MAYBE, "Type of ICMP or ICMPv6 messages"),
+    ("code", _INT, _MAYBE, "Code of ICMP or ICMPv6 messages"),
+    ("packets", _INT, _MAYBE, "packets of the flow, as exported"),
+    ("bytes", _INT, _MAYBE, "bytes of the flow from the IP header on, as exported"),
+    ("sampling_interval", _INT, False, "one packet in this number was sampled; 1 if all were"),
+    ("input_interface", _INT, _MAYBE, "index of the interface on which the packets arrived"),
+    ("output_interface", _INT, _MAYBE, "index of the interface on which they were sent"),
+    ("direction", _INT, _MAYBE, "0 for flows observed on arrival, 1 on departure"),
+    ("vlan", _INT, _MAYBE, "VLAN identifier (VID) on arrival"),
+    ("next_hop", _IP, _MAYBE, "IP address of the next router"),
+    ("srcAS", _INT, _MAYBE, "number of the autonomous system of the source"),
+    ("destAS", _INT, _MAYBE, "number of the autonomous system of the destination"),
+    ("src_mask", _INT, _MAYBE, "prefix length of the route to the source, in bits"),
+    ("dest_mask", _INT, _MAYBE, "prefix length of the route to the destination, in bits"),
+)
+_SCALED = (
+    ("scaled_packets", "packets", "packets, times sampling_interval"),
+    ("scaled_bytes", "bytes", "bytes, times sampling_interval"),
+)
+_FLOW_TIMES = {
+    "interface": "name of the interface that the record came from",
+    "time": "when the record arrived, in whole seconds since 1970, UTC",
+    "timestamp": "when the record arrived, to the nanosecond",
+    "time_ns": "when the record arrived, in nanoseconds since 1970, UTC",
+}
+FLOW_FIELD = "flow."
+"""Prefix of the ``PacketField`` leaves of flow records: their names are also those of packets."""
 
 
 def _fields(rows: tuple[_Row, ...], prefix: str = "") -> tuple[ProtocolField, ...]:
@@ -257,6 +299,31 @@ def _extend(
     )
 
 
+def _flow() -> Protocol:
+    times = (
+        ProtocolField(name, PacketField(name, type_, False), ordering, _FLOW_TIMES[name])
+        for name, type_, ordering, _ in _PKT_TIMES
+    )
+    own = {
+        name: ProtocolField(
+            name, PacketField(f"{FLOW_FIELD}{name}", type_, is_nullable), VARYING, description
+        )
+        for name, type_, is_nullable, description in _FLOW
+    }
+    interval = own["sampling_interval"].expression
+    scaled = (
+        ProtocolField(name, call("mul_int", own[of].expression, interval), VARYING, description)
+        for name, of, description in _SCALED
+    )
+    return Protocol(
+        "FLOW",
+        None,
+        (*times, *own.values(), *scaled),
+        _present(f"{FLOW_FIELD}sampling_interval"),
+        "flow records of routers: NetFlow v5 and v9, IPFIX",
+    )
+
+
 def _builtin() -> dict[str, Protocol]:
     times = tuple(
         ProtocolField(name, PacketField(name, type_, False), ordering, description)
@@ -290,7 +357,7 @@ def _builtin() -> dict[str, Protocol]:
         "TCP packets with SYN set and ACK clear",
         certain=frozenset({"flags", "FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"}),
     )
-    return {p.name: p for p in (pkt, ip, ipv4, ipv6, tcp, udp, icmp, arp, snort)}
+    return {p.name: p for p in (pkt, ip, ipv4, ipv6, tcp, udp, icmp, arp, snort, _flow())}
 
 
 PROTOCOLS: dict[str, Protocol] = _builtin()

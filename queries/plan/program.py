@@ -12,7 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gscope.queries.expressions.expressions import Column, Literal, NamedExpression
+from gscope.queries.catalog.protocols import FLOW_FIELD
+from gscope.queries.expressions.expressions import (
+    Column,
+    Literal,
+    NamedExpression,
+    PacketField,
+    walk,
+)
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import Interval, first_side
@@ -105,6 +112,12 @@ class Lfta:
     def is_aggregation(self) -> bool:
         """Whether it groups; otherwise it selects."""
         return self.epoch is not None
+
+    @property
+    def reads_flows(self) -> bool:
+        """Whether it reads flow records, otherwise packets."""
+        parts = () if self.predicate is None else walk(self.predicate)
+        return any(isinstance(p, PacketField) and p.name.startswith(FLOW_FIELD) for p in parts)
 
     @property
     def stream_schema(self) -> Schema:

@@ -174,7 +174,12 @@ def replayed(
     """Run the capture stage into the log ``folder``; all its messages, and what it counted."""
     settings = CaptureSettings(
         tuple(
-            InterfaceSettings(name, tuple(map(str, paths)), variation.skew_ns)
+            InterfaceSettings(
+                name,
+                tuple(map(str, paths)),
+                variation.skew_ns,
+                reads_flows=any(lfta.reads_flows for lfta in program.lftas),
+            )
             for name, paths in files.items()
         ),
         heartbeat_interval_ns=variation.heartbeat_interval_ns,
@@ -191,7 +196,7 @@ def replayed(
     for interface in summary.interfaces:
         undecoded = sum(interface.malformed.values()) + sum(interface.unsupported.values())
         counted = interface.accepted + interface.late + interface.shed + undecoded
-        assert interface.received == counted + interface.unread
+        assert interface.received == counted + interface.unread + interface.dropped
     return read_log(folder), summary
 
 

@@ -92,15 +92,18 @@ capture/shedding:
 capture: capture/heartbeats capture/shedding
 capture/kernels:
 capture/kernels/native: capture/kernels
-capture/packet: capture/kernels
-capture/packet/dissector: capture/packet
+capture/packet/flow:
+capture/packet: capture/kernels capture/packet/flow
+capture/packet/dissector: capture/packet capture/packet/flow
 capture/process/confinement:
 capture/sources: capture/kernels
 capture/sources/files: capture/kernels capture/packet capture/process/confinement capture/sources
+capture/sources/flows: capture/kernels capture/packet capture/packet/flow capture/sources
 capture/sources/af_packet: capture/kernels capture/sources
 capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
 capture/sources/synthetic:
-capture/lfta: capture/kernels capture/kernels/native capture/packet capture/packet/dissector
+capture/lfta: capture/kernels capture/kernels/native capture/packet/flow capture/packet
+    capture/packet/dissector
     capture/sources capture/shedding
 capture/lfta/codegen: capture/packet capture/lfta
 capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
@@ -119,6 +122,7 @@ capture/interface: capture/heartbeats capture capture/kernels capture/sources
 capture/process: capture/heartbeats capture capture/process/confinement capture/lfta capture/log
     capture/log/remote capture/saving capture/interface capture/shedding capture/answers
 capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
+    capture/sources/flows
     capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
 capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.scope import Lowered, null_literal
-from gscope.capture.packet.fields import FIELDS, Code, PacketFieldCode
+from gscope.capture.packet.fields import FIELDS, MEMBERS, Code, PacketFieldCode
 from gscope.errors import UnsupportedError
 from gscope.queries.expressions.types import GsqlType
 
@@ -44,7 +44,7 @@ def _member(source: PacketFieldCode, version: int) -> bool | str:
         return True
     if source.is_inner:
         return source.member
-    if source.member == "is_arp != 0":
+    if source.member in (MEMBERS["ARP"], MEMBERS["FLOW"]):
         return False if version else source.member
     if not version:
         return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gscope.capture.packet.decode_errors import Reason
+from gscope.capture.packet.dissector.flow import FLOW_NAMES, flow_values
 from gscope.capture.packet.dissector.link_headers import (
     DecodeFailure,
     Frame,
@@ -17,6 +18,7 @@ from gscope.capture.packet.dissector.link_headers import (
 )
 from gscope.capture.packet.dissector.link_types import first_layer
 from gscope.capture.packet.dissector.tunnels import tunnel_layer
+from gscope.capture.packet.flow.layout import LINKTYPE_FLOW
 
 Value = int | bytes | None
 Fields = dict[str, Value]
@@ -36,7 +38,11 @@ _IP_NAMES = (
     *("udp_length", "UDP_data", "type", "code", "icmp_id", "icmp_seq"),
 )
 _NO_FIELDS: Fields = dict.fromkeys(
-    (*_PKT_NAMES, *_ARP_NAMES, *_IP_NAMES, *(f"inner.{name}" for name in _IP_NAMES))
+    (
+        *(*_PKT_NAMES, *_ARP_NAMES, *_IP_NAMES),
+        *(f"inner.{name}" for name in _IP_NAMES),
+        *FLOW_NAMES,
+    )
 )
 
 
@@ -87,6 +93,9 @@ def dissect(data: bytes, *, linktype: int, wirelen: int, time_ns: int) -> tuple[
         "caplen": len(data),
         "linktype": linktype,
     }
+    if linktype == LINKTYPE_FLOW:
+        values, reason = flow_values(data)
+        return fields | values, reason
     frame = Frame(data, len(data), max(len(data), wirelen))
     packet, reason = None, Reason.NONE
     try:

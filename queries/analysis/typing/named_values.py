@@ -126,7 +126,7 @@ def _reader(expression: Expression) -> Reader | None:
         case Call("bit_and", arguments) if any(_reader(a) is _flags for a in arguments):
             return _flags
         case PacketField(name) | Column(name) if expression.type is GsqlType.INT:
-            return _READERS.get(name.removeprefix("inner."))
+            return _READERS.get(name.removeprefix("inner.").removeprefix("flow."))
     return None
 
 

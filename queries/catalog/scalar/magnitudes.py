@@ -36,6 +36,7 @@ _FIELDS = {
     "time_ns": 1 << 63,
     "timestamp": 1 << 63,
     "len": 1 << 31,
+    **dict.fromkeys(("packets", "bytes", "first", "last", "exported"), 1 << 63),
 }
 _CLOCKS = {"time": 1 << 31, "time_ns": 1 << 61, "timestamp": 1 << 61}
 """The values that clocks show until the years 2038 and 2043."""

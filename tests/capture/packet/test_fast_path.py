@@ -36,7 +36,7 @@ def _source() -> str:
     for version in (4, 6, None):
         assignments = [f"    {name} = {code}" for name, code in bindings(NAMES, version)]
         head = f"def read_{version}(record, base, caplen, out):"
-        lines += ["@kernel", head, *assignments, *stores]
+        lines += ["@kernel", head, f"    linktype = {ETHERNET}", *assignments, *stores]
     for version in (4, 6):
         lines += ["@kernel", f"def is_plain_{version}(base, caplen):"]
         lines += [f"    return is_plain_ipv{version}(base, caplen)"]

@@ -1,0 +1,1 @@
+"""Flow records: exports of NetFlow and IPFIX, decoded into packets of a fixed layout."""
