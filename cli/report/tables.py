@@ -101,7 +101,7 @@ def _order_text(rows: AnsweredRows) -> str:
     measure = _sorted_by(rows)
     if measure is None:
         return ", as delivered"
-    return f", the greatest {measure} first"
+    return f", in descending order of {measure}"
 
 
 def _sorted_by(rows: AnsweredRows) -> str | None:

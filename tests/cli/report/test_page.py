@@ -424,7 +424,7 @@ def test_rows_beyond_the_bound_are_counted(browser: Chromium, tmp_path: Path) ->
     cells = browser.value(CELLS)
     assert [int(row[1]) for row in cells] == list(range(number - 1, number - 1 - MOST_SHOWN, -1))
     assert browser.value("document.querySelector('table.rows caption').textContent") == (
-        "The first 1,000 of 10,000 rows, the greatest packets first; 9,000 are not in this file."
+        "The first 1,000 of 10,000 rows, in descending order of packets; 9,000 are not in this file."
     )
     assert browser.complaints == []
 
