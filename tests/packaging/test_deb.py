@@ -76,7 +76,7 @@ def test_the_unit_runs_the_command_with_the_configuration_that_the_package_has()
 def test_the_unit_permits_confinement_by_names_that_every_systemd_knows() -> None:
     lines = re.findall(r"^SystemCallFilter=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
     permitted = " ".join(lines).split()
-    # systemd ignores a group that it does not know: @sandbox came with version 254.
+    # systemd ignores a group that it does not know, as 252 does with @sandbox.
     assert [name for name in permitted if name.startswith("@")] == ["@system-service"]
     assert {"landlock_create_ruleset", "landlock_restrict_self", "seccomp"} <= set(permitted)
 
