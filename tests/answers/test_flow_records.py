@@ -133,15 +133,19 @@ def exported(capture: Path, version: int) -> list[bytes]:
         # With a control socket it would wait for commands after the last packet.
         places = ["-p", str(capture.parent / "softflowd.pid"), "-c", "none"]
         command = ["softflowd", "-r", str(capture), "-n", target, "-v", str(version), "-d", *places]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
-        collector.setblocking(False)
         datagrams = []
-        # On the loopback a datagram is delivered when its sender has sent it.
-        while True:
-            try:
-                datagrams.append(collector.recv(65535))
-            except BlockingIOError:
-                return datagrams
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as it:
+            while True:
+                # On the loopback a datagram is delivered when its sender has sent it: nothing
+                # follows once it has ended and none is there.
+                has_ended = it.poll() is not None
+                collector.settimeout(0 if has_ended else 0.1)
+                try:
+                    datagrams.append(collector.recv(65535))
+                except (BlockingIOError, TimeoutError):
+                    if has_ended:
+                        assert it.returncode == 0
+                        return datagrams
 
 
 def unread_bytes(port: int) -> int | None:
@@ -164,8 +168,11 @@ def collected(datagrams: list[bytes], folder: Path) -> Path:
     ):
         while unread_bytes(port) is None:
             assert nfcapd.poll() is None
-        for datagram in datagrams:
+        for number, datagram in enumerate(datagrams):
             sender.sendto(datagram, ("127.0.0.1", port))
+            # It must not fall behind by more than its buffer.
+            while number % 32 == 0 and (unread_bytes(port) or 0) > 100_000:
+                assert nfcapd.poll() is None
         while unread_bytes(port):
             assert nfcapd.poll() is None
         nfcapd.send_signal(signal.SIGTERM)
