@@ -304,3 +304,18 @@ def test_options_that_mean_nothing_are_refused(options: dict[str, Any], complain
     with pytest.raises(UsageError, match=complaint):
         save_request(**options)
     assert save_request() is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT time, srcIP FROM a.FLOW",
+        "SELECT tb, srcIP, count(*) FROM a.FLOW GROUP BY time/60 AS tb, srcIP",
+    ],
+)
+def test_flow_records_are_no_packets_to_save(query: str) -> None:
+    program = compiled(query, "SELECT time FROM b.TCP")
+    request = SaveRequest(Path("hits.pcapng"), ("q1",))
+    with pytest.raises(UsageError, match="cannot save what q1 reads: FLOW has records"):
+        save_plan(program, request, is_repeatable=True)
+    assert [each.query for each in planned(program, "q2")] == ["q2"]
