@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from gscope.capture.sources.files.format import CaptureFormat
 
 MAGIC_BYTES = 4
+_NFCAPD_MAGIC = b"\x0c\xa5"
+"""The begin of files of nfcapd and nfpcapd."""
 
 
 def header_bytes(magic: bytes) -> int:
@@ -37,6 +39,11 @@ def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
     needed = header_bytes(magic)
     if not head:
         message = f"{name} is empty"
+    elif magic.startswith(_NFCAPD_MAGIC):
+        message = (
+            f"{name} is a file of nfcapd, which gscope does not read; nfdump -r {name} -o csv shows"
+            " its records, and FROM FLOW reads captures of the exports themselves"
+        )
     elif magic not in pcap.MAGICS and magic != pcapng.MAGIC:
         message = (
             f"{name} is not a capture: it is neither pcap nor pcapng, plain or in gzip, zstd or lz4"
