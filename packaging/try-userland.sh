@@ -36,7 +36,7 @@ for file; do
     mount --bind "$1" "$1"  # gscope takes closed folders out of the sight of its processes: / is to be a mount
     mount -t proc proc "$1/proc"
     mkdir -p "$1/dev/shm" && mount -t tmpfs tmpfs "$1/dev/shm"
-    cd / && exec env -u XDG_CACHE_HOME -u JAVA_HOME HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+    cd / && exec env -u XDG_CACHE_HOME -u JAVA_HOME -u TMPDIR HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
       DEBIAN_FRONTEND=noninteractive chroot "$1" sh -eu "/try/$2" "/try/$3"
   ' sh "$root" "$steps" "$(basename "$file")"
   rm -rf --one-file-system "$root"
