@@ -51,6 +51,8 @@ _WITHOUT = (
     "output.partition_by",
     "output.to",
     "output.on_row",
+    "metrics.of",
+    "metrics.series",
     "limits.spool",
     "strict",
     "heartbeat.interval",

@@ -36,6 +36,8 @@ _WITHOUT = (
     "output.partition_by",
     "output.to",
     "output.on_row",
+    "metrics.of",
+    "metrics.series",
     "limits.spool",
     "heartbeat.mode",
     "shedding.mode",

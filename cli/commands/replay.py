@@ -140,7 +140,7 @@ with_captures = option_group(
     "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query,"
     " made unique."
 )
-@with_config()
+@with_config(without=("metrics.of", "metrics.series"))
 def replay(
     request: QueryRequest,
     inputs: CaptureRequest,

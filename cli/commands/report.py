@@ -46,7 +46,7 @@ _ENDINGS = {".svg": "svg", ".png": "png"}
     " get a picture of one result. Default: standard output.",
 )
 @with_quiet
-@with_config()
+@with_config(without=("metrics.of", "metrics.series"))
 def report(
     request: QueryRequest,
     inputs: CaptureRequest,

@@ -373,6 +373,7 @@ def answer(
 ) -> int:
     """Run until the end, and return the exit code."""
     from gscope.cli.config.listening import listening
+    from gscope.cli.config.row_metrics import ensure_served
     from gscope.cli.config.shedding import config_of_reader
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.session import Report
@@ -385,6 +386,7 @@ def answer(
     listeners: tuple[Listener, ...] = ()
     detached: Detached | None = None
     sensor = requested_sensor(config, output, saving, has_no_job=service.has_no_job)
+    ensure_served(config, is_served=service.metrics is not None)
     if service.is_detached:
         found = _detached(output.folder, is_sensor=sensor is not None)
         if isinstance(found, int):
@@ -411,7 +413,7 @@ def answer(
             shown.on_notice(f"serving rows at {listener.address}")
         if endpoint is not None:
             listeners = (*listeners, endpoint.on_change)
-            session = replace(session, metrics=endpoint.url)
+            session = replace(session, metrics=endpoint.url, show_rows=endpoint.show_rows)
             if metrics is not None and not metrics.port:
                 shown.on_notice(f"serving metrics at {endpoint.url}")
         report = Report(output.is_quiet, output.has_timings, config.is_strict)

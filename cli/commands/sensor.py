@@ -22,6 +22,7 @@ def requested_sensor(
         UsageError: options contradict each other, or one is missing.
     """
     from gscope.cli.config.listening import listen_request
+    from gscope.cli.config.row_metrics import is_requested
     from gscope.cli.config.shedding import ensure_unsampled
 
     if not has_no_job:
@@ -36,6 +37,7 @@ def requested_sensor(
         ("-w", output.folder is not None),
         ("--to", bool(config.destinations)),
         ("--on-row", bool(config.row_commands)),
+        ("--metrics-of", is_requested(config)),
         ("--save-packets", saving is not None),
     ):
         if is_given:

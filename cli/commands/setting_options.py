@@ -12,6 +12,7 @@ from gscope.cli.config.cluster import INTERPRETER, MASTER
 from gscope.cli.config.destinations import DESTINATIONS, SCHEMES
 from gscope.cli.config.lookups import LOOKUP
 from gscope.cli.config.row_commands import ROW_COMMANDS
+from gscope.cli.config.row_metrics import RESULTS
 from gscope.cli.config.setting import FILE
 from gscope.cli.config.settings import FOLDER, USER
 
@@ -26,6 +27,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 _HEADINGS = {
     "output": "Output",
+    "metrics": "Runs and monitoring",
     "strict": "Output",
     "heartbeat": "Heartbeats and failures",
     "failure": "Heartbeats and failures",
@@ -74,6 +76,8 @@ def _completer(setting: Setting) -> candidates.Completer | None:
         return candidates.files
     if setting.kind is LOOKUP:
         return candidates.lookups
+    if setting.kind is RESULTS:
+        return candidates.results
     if setting.kind is DESTINATIONS:
         return candidates.words(*SCHEMES)
     if setting.kind is USER:

@@ -60,6 +60,8 @@ class Config:
     partition_unit: PartitionUnit
     destinations: tuple[Destination, ...]
     row_commands: tuple[str, ...]
+    metrics_of: tuple[str, ...]
+    metrics_series: int
     is_strict: bool
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode

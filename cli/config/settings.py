@@ -30,6 +30,7 @@ from gscope.cli.config.quantities import (
     show_size,
 )
 from gscope.cli.config.row_commands import ROW_COMMANDS
+from gscope.cli.config.row_metrics import ROW_METRICS_SETTINGS
 from gscope.cli.config.setting import FILE, Kind, Setting
 from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.rundir.run_dir import default_work_dir
@@ -248,6 +249,7 @@ SETTINGS: tuple[Setting, ...] = (
         " columns are in the environment as GSCOPE_ROW_<COLUMN>. May be repeated. Default: none",
         flag="--on-row",
     ),
+    *ROW_METRICS_SETTINGS,
     Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),
     Setting(
         "heartbeat.interval",
@@ -486,6 +488,8 @@ OUTPUT_KEYS = (
     "output.partition_by",
     "output.to",
     "output.on_row",
+    "metrics.of",
+    "metrics.series",
     "strict",
     "limits.spool",
 )

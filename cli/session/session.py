@@ -13,8 +13,10 @@ import click
 from gscope.errors import GscopeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
+
+    from prometheus_client import Metric
 
     from gscope.capture.log.agent.messages import CaptureRequest
     from gscope.capture.process.confinement.plan import Confinement
@@ -84,6 +86,8 @@ class Session:
         requested: what another host asks this one to capture, in place of ``request``; None for
             queries of this host.
         report: the file for a report; None: it goes to ``folder``, or to standard output.
+        show_rows: makes the endpoint of metrics serve those that its argument returns as well; None:
+            there is no endpoint.
     """
 
     request: QueryRequest
@@ -102,6 +106,7 @@ class Session:
     hosts: HostsOfRun | None = None
     requested: CaptureRequest | None = None
     report: Path | None = None
+    show_rows: Callable[[Callable[[], Iterable[Metric]]], None] | None = None
 
     @property
     def is_live(self) -> bool:
@@ -327,6 +332,7 @@ class Session:
         """
         from gscope.cli.config.shedding import chosen_shedding, ensure_allowed
         from gscope.cli.session.compile_request import compile_request, show_warnings
+        from gscope.cli.session.measured_columns import measured_columns
         from gscope.cli.session.sampling import warn_of_unsampled
         from gscope.cli.sinks.open_sink import partitions_of
 
@@ -359,6 +365,7 @@ class Session:
             show_warnings(compiled)
             ensure_allowed(program, chosen_shedding(self.config))
             partitions_of(program, self.config, self.folder)
+            measured_columns(self, program)
             warn_of_unsampled(self.config, program)
         if self.relay is not None:
             from gscope.cli.config.relay_inputs import ensure_relayable
@@ -414,9 +421,9 @@ class Session:
             supervisor.start_job(self.job_settings(), job_secrets(self.config))
         # Imported while the daemon starts, which takes as long.
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
-        from gscope.cli.delivery.delivery import Delivery
         from gscope.cli.delivery.stream_reader import Passthrough
         from gscope.cli.session.reporting import is_reported, report_sink
+        from gscope.cli.session.row_metrics import delivery_of
         from gscope.cli.sinks.open_sink import sink_for
 
         delivered = DeliveryCheckpoint(run_dir.path) if self.is_live else None
@@ -432,7 +439,7 @@ class Session:
             from gscope.cli.session.sending import outlet_sink
 
             sink = outlets = outlet_sink(self.config, sink, delivered, run_dir, supervisor.notify)
-        answers = Delivery(
+        answers = delivery_of(self, program, run_dir)(
             program,
             supervisor.outputs,
             sink,

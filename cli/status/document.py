@@ -18,6 +18,7 @@ from gscope.queries.run_folder.layout import (
     JOB_FOLDER,
     JOB_STATISTICS_FILE,
     OUTLETS_STATISTICS_FILE,
+    ROW_METRICS_FILE,
     TRACES_FOLDER,
 )
 from gscope.queries.run_folder.snapshot import read_snapshot
@@ -37,6 +38,7 @@ _CAPTURE_FIELDS = {"written_ns", "memory_bytes", "privileges", "interfaces", "st
 _JOB_FIELDS = {"written_ns", "memory_bytes", "state", "steps", "operators", "queries", "heartbeats"}
 _ANSWERED_FIELDS = {"written_ns", "results"}
 _OUTLETS_FIELDS = {"written_ns", "outlets", "spool_bytes"}
+_ROW_METRICS_FIELDS = {"written_ns", "results"}
 _TRACE_FIELDS = {"id", "clock_ns", "began_ns", "ended_ns", "step", "rows", "hops"}
 _HOP_FIELDS = {"kind", "node", "arrived_ns", "queued_ns", "worked_ns"}
 _IDLE_FIELDS = {"idle", "first", "last", "slowest", "slowest_ns"}
@@ -62,6 +64,7 @@ def _document(run: RunRecord, now_ns: int) -> Document:
     job = _counters(run.path / JOB_STATISTICS_FILE, _JOB_FIELDS)
     answered = _counters(run.path / ANSWERED_FILE, _ANSWERED_FIELDS)
     sent = _counters(run.path / OUTLETS_STATISTICS_FILE, _OUTLETS_FIELDS)
+    shown = _counters(run.path / ROW_METRICS_FILE, _ROW_METRICS_FIELDS)
     at_ns = clock_ns(run, capture, job, now_ns)
     return {
         "schema": SCHEMA,
@@ -72,6 +75,7 @@ def _document(run: RunRecord, now_ns: int) -> Document:
         "queries": [_query(name, capture, job, at_ns) for name in _queries(run, job)],
         "answered": answered["results"] if answered is not None else [],
         "outlets": sent["outlets"] if sent is not None else [],
+        "row_metrics": shown["results"] if shown is not None else [],
         "loss": {
             "interfaces": [_interface_sum(each) for each in (capture or {}).get("interfaces", ())],
             "tuples": _tuple_sum(capture, job),

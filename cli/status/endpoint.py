@@ -10,7 +10,9 @@ from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from prometheus_client import Metric
 
     from gscope.cli.rundir.records import RunRecord
 
@@ -45,11 +47,21 @@ class Metrics:
     Attributes:
         record: the record of the run; None before it exists.
         url: the URL of the page.
+        rows: returns the metrics of rows; None if there are none.
     """
 
     def __init__(self) -> None:
         self.record: RunRecord | None = None
         self.url = ""
+        self.rows: Callable[[], Iterable[Metric]] | None = None
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics of rows; see ``prometheus_client.registry.Collector``."""
+        return self.rows() if self.rows is not None else ()
+
+    def show_rows(self, rows: Callable[[], Iterable[Metric]]) -> None:
+        """Serve metrics of rows as well."""
+        self.rows = rows
 
     def on_change(self, _before: RunRecord, after: RunRecord) -> None:
         """Replace the run's record."""
@@ -68,10 +80,10 @@ def served(address: Address) -> Iterator[Metrics]:
     from gscope.cli.status.prometheus import run_registry
 
     metrics = Metrics()
+    registry = run_registry(lambda: metrics.record)
+    registry.register(metrics)
     try:
-        server, thread = start_http_server(
-            address.port, address.host, run_registry(lambda: metrics.record)
-        )
+        server, thread = start_http_server(address.port, address.host, registry)
     except OSError as error:
         reason = os_reason(error)
         message = f"cannot serve metrics on {address.host}:{address.port}: {reason}"

@@ -1,4 +1,4 @@
-"""The destinations of a run as a table for people."""
+"""The destinations of a run, and the metrics of its rows, as tables for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from gscope.cli.status.human import count
+from gscope.cli.status.human import NOTHING, count, moment
 from gscope.cli.status.tables import StatusTable
 
 if TYPE_CHECKING:
@@ -28,5 +28,21 @@ def outlet_table(outlets: Sequence[Mapping[str, Any]]) -> StatusTable:
                 count(each["outages_total"]),
             )
             for each in outlets
+        ],
+    )
+
+
+def row_metrics_table(results: Sequence[Mapping[str, Any]]) -> StatusTable:
+    """Return the table of the results whose rows are metrics."""
+    return StatusTable(
+        ("METRICS OF", "EPOCH", ">SERIES", ">LEFT OUT"),
+        [
+            (
+                each["name"],
+                NOTHING if each["epoch_ns"] is None else moment(each["epoch_ns"]),
+                count(each["series"]),
+                count(sum(each["left_out_rows_total"].values())),
+            )
+            for each in results
         ],
     )

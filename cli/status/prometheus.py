@@ -279,6 +279,7 @@ OUTLET = (
     Metric("gscope_outlet_outages", "outages_total", "How often it stopped accepting rows."),
     gauge("gscope_outlet_waiting_rows", "waiting_rows", "Rows that it has not accepted yet."),
 )
+ROWS = (gauge("gscope_rows_series", "series", "Series of the metrics gscope_row_…."),)
 HEARTBEATS = (
     Metric("gscope_heartbeats", "heartbeats_total", "Heartbeats received by the HFTA job."),
     Metric(
@@ -350,6 +351,8 @@ class RunCollector(Collector):
         yield from _families(OPERATOR, ("operator",), _named(job, "operators"))
         yield from _families(QUERY, ("query",), _named(document, "queries"))
         yield from _families(OUTLET, ("outlet",), _named(document, "outlets"))
+        yield from _families(ROWS, ("query",), _named(document, "row_metrics"))
+        yield _left_out(document.get("row_metrics", ()))
         yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])
         yield _incomplete([*job.get("operators", ()), *document["answered"]])
         yield _counts(
@@ -450,6 +453,18 @@ def _incomplete(operators: Iterable[Mapping[str, Any]]) -> CounterMetricFamily:
     for each in operators:
         for reason, epochs in each["incomplete_epochs_total"].items():
             made.add_metric((each["name"], reason), epochs)
+    return made
+
+
+def _left_out(results: Iterable[Mapping[str, Any]]) -> CounterMetricFamily:
+    made = CounterMetricFamily(
+        "gscope_rows_left_out",
+        "Rows that the metrics gscope_row_… lack.",
+        labels=("query", "reason"),
+    )
+    for each in results:
+        for reason, rows in each["left_out_rows_total"].items():
+            made.add_metric((each["name"], reason), rows)
     return made
 
 
