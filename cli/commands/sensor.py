@@ -38,6 +38,7 @@ def requested_sensor(
         ("--to", bool(config.destinations)),
         ("--on-row", bool(config.row_commands)),
         ("--metrics-of", is_requested(config)),
+        ("--alert", bool(config.alerts)),
         ("--save-packets", saving is not None),
     ):
         if is_given:

@@ -8,6 +8,7 @@ from click.core import ParameterSource
 
 from gscope.cli.commands.options import Lines, option
 from gscope.cli.completion import candidates
+from gscope.cli.config.alerts import ALERTS
 from gscope.cli.config.cluster import INTERPRETER, MASTER
 from gscope.cli.config.destinations import DESTINATIONS, SCHEMES
 from gscope.cli.config.lookups import LOOKUP
@@ -74,6 +75,8 @@ def _completer(setting: Setting) -> candidates.Completer | None:
         return candidates.folders
     if setting.kind in (FILE, INTERPRETER, ROW_COMMANDS):
         return candidates.files
+    if setting.kind is ALERTS:
+        return candidates.results
     if setting.kind is LOOKUP:
         return candidates.lookups
     if setting.kind is RESULTS:

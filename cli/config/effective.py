@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.destinations import Destination
     from gscope.cli.config.partition_unit import PartitionUnit
     from gscope.cli.config.time_style import TimeStyle
+    from gscope.queries.gsql.alerts.rule import AlertRule
 
 FILE_NAME = "gscope.yaml"
 FILE_VARIABLE = "GSCOPE_CONFIG"
@@ -62,6 +63,7 @@ class Config:
     row_commands: tuple[str, ...]
     metrics_of: tuple[str, ...]
     metrics_series: int
+    alerts: tuple[AlertRule, ...]
     is_strict: bool
     heartbeat_interval_ns: int
     heartbeat_mode: HeartbeatMode
@@ -93,6 +95,7 @@ class Config:
     memory_bytes: int | None
     job_disk_bytes: int
     spool_bytes: int
+    alert_keys: int
     user: str | None
     is_sandboxed: bool
     work_dir: Path

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from gscope.cli.config.destinations import Destination
     from gscope.cli.delivery.delivery import Sink
+    from gscope.cli.outlets.alerts import Alerts
     from gscope.cli.outlets.outlet import Outlet
 
 PATIENCE_S = 30.0
@@ -33,6 +34,9 @@ PATIENCE_S = 30.0
 
 _STATE = "outlets"
 """The key of the outlets in the state of the sink."""
+
+_ALERTS = "alerts"
+"""The key of the alerts in the state of the outlets."""
 
 _ROWS_AT_ONCE = 1000
 SCHEMA = 1
@@ -65,6 +69,7 @@ class OutletSink:
         budget: the disk space for rows that wait, in bytes.
         is_live: whether the run cannot be repeated: rows are dropped rather than awaited.
         report: shows a sentence to the user.
+        alerts: what turns rows of results into events, which are sent instead; None for nothing.
         patience_s: see ``PATIENCE_S``.
 
     Raises:
@@ -82,6 +87,7 @@ class OutletSink:
         budget: int,
         is_live: bool,
         report: Callable[[str], None],
+        alerts: Alerts | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._sink = sink
@@ -89,6 +95,9 @@ class OutletSink:
         self._report = report
         self._patience_s = patience_s
         known = before.get(_STATE, {})
+        self._alerts = alerts
+        if alerts is not None:
+            alerts.restore(known.get(_ALERTS, {}))
         spool_folder = folder / OUTLETS_FOLDER
         try:
             if not known:
@@ -128,19 +137,16 @@ class OutletSink:
         self._sink.begin(query, schema)
 
     def write(self, query: str, table: pa.Table) -> None:
-        """Write rows to the sink and to the spool."""
+        """Write rows to the sink, and these or the events of alerts to the spool."""
         self._sink.write(query, table)
-        for begin in range(0, table.num_rows, _ROWS_AT_ONCE):
-            piece = table.slice(begin, _ROWS_AT_ONCE)
-            lines = io.BytesIO()
-            write_ndjson(piece, lines)
-            if not self._is_live:
-                self._await_space(len(lines.getbuffer()))
-            try:
-                self._spool.append(query, lines.getvalue(), piece.num_rows)
-            except OSError as error:
-                message = f"cannot keep rows in {self._spool.folder}: {os_reason(error)}"
-                raise GscopeError(message) from error
+        if self._alerts is not None and self._alerts.judges(query):
+            self._keep_events(query, self._alerts.take(query, table))
+        else:
+            for begin in range(0, table.num_rows, _ROWS_AT_ONCE):
+                piece = table.slice(begin, _ROWS_AT_ONCE)
+                lines = io.BytesIO()
+                write_ndjson(piece, lines)
+                self._keep(query, lines.getvalue(), piece.num_rows)
         self._notify()
 
     def settle(self, *, is_last: bool) -> dict[str, Any] | None:
@@ -152,7 +158,10 @@ class OutletSink:
             self._spool.publish()
         if of_sink is None:
             return None
-        return {**of_sink, _STATE: {"token": self._token, "spool": of_spool}}
+        state: dict[str, Any] = {"token": self._token, "spool": of_spool}
+        if self._alerts is not None:
+            state[_ALERTS] = self._alerts.state()
+        return {**of_sink, _STATE: state}
 
     def publish(self) -> None:
         """Show rows to readers and let outlets send them: they are on record."""
@@ -164,6 +173,7 @@ class OutletSink:
         try:
             self._sink.close(is_complete=is_complete)
             if is_complete:
+                self._finish_alerts()
                 self._wait(self._has_waiting)
         finally:
             for sender in self._senders:
@@ -171,6 +181,33 @@ class OutletSink:
             self._spool.close()
             self._notify()
             self._snapshot.write(self._statistics())
+
+    def _finish_alerts(self) -> None:
+        """Send the events of the last epochs.
+
+        They are not on record: if the run is killed and resumed now, it sends the same again, with
+        the same numbers.
+        """
+        if self._alerts is not None:
+            for query, events in self._alerts.finish():
+                self._keep_events(query, events)
+            self._spool.state()
+            self._spool.publish()
+
+    def _keep_events(self, query: str, events: Sequence[bytes]) -> None:
+        for begin in range(0, len(events), _ROWS_AT_ONCE):
+            piece = events[begin : begin + _ROWS_AT_ONCE]
+            self._keep(query, b"".join(piece), len(piece))
+
+    def _keep(self, query: str, lines: bytes, rows: int) -> None:
+        """Append lines to the spool, in a replay once there is space."""
+        if not self._is_live:
+            self._await_space(len(lines))
+        try:
+            self._spool.append(query, lines, rows)
+        except OSError as error:
+            message = f"cannot keep rows in {self._spool.folder}: {os_reason(error)}"
+            raise GscopeError(message) from error
 
     def _await_space(self, more: int) -> None:
         """Wait until ``more`` bytes fit the spool, as long as an outlet accepts rows."""

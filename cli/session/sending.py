@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gscope.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gscope.cli.config.effective import Config
     from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
     from gscope.cli.delivery.delivery import Sink
+    from gscope.cli.outlets.alerts import Alerts
     from gscope.cli.outlets.outlets import OutletSink
     from gscope.cli.rundir.run_dir import RunDir
+    from gscope.queries.plan.program import Program
 
 
 def outlet_sink(
@@ -20,6 +24,7 @@ def outlet_sink(
     delivered: DeliveryCheckpoint | None,
     run_dir: RunDir,
     report: Callable[[str], None],
+    alerts: Alerts | None = None,
 ) -> OutletSink:
     """Return a sink that sends rows to the destinations and commands of ``config``, too.
 
@@ -29,6 +34,7 @@ def outlet_sink(
         delivered: the checkpoint of a live run; None for a replay.
         run_dir: the run's folder.
         report: shows a sentence to the user.
+        alerts: what turns rows into events, which are sent instead; None for nothing.
 
     Raises:
         GscopeError: rows cannot be kept.
@@ -55,4 +61,32 @@ def outlet_sink(
         budget=config.spool_bytes,
         is_live=delivered is not None,
         report=report,
+        alerts=alerts,
     )
+
+
+def alerts_of(config: Config, program: Program, report: Callable[[str], None]) -> Alerts | None:
+    """Return the alerts of ``config``; None if there are none.
+
+    A configuration file may serve many runs, so those of its alerts whose query does not run are
+    left out.
+
+    Raises:
+        UsageError: an alert does not fit the results of ``program``, or nothing receives events.
+    """
+    is_given = config.origins["output.alerts"] in ("--alert", "$GSCOPE_ALERT")
+    results = {query for query, _ in program.results}
+    rules = [rule for rule in config.alerts if is_given or rule.query in results]
+    if not rules:
+        return None
+    if not config.destinations and not config.row_commands:
+        message = (
+            f"alert {rules[0].name} sends events, and nothing receives them: add --to URL or"
+            " --on-row COMMAND, or leave the alert out"
+        )
+        raise UsageError(message)
+    from gscope.cli.outlets.alert_columns import alert_columns
+    from gscope.cli.outlets.alerts import Alerts
+
+    judged = [(rule, alert_columns(rule, program)) for rule in rules]
+    return Alerts(judged, config.alert_keys, report)

@@ -393,6 +393,11 @@ class Session:
 
         ensure_there(self.interfaces)
         ensure_tables(program)
+        alerts = None
+        if self.config.alerts:
+            from gscope.cli.session.sending import alerts_of
+
+            alerts = alerts_of(self.config, program, supervisor.notify)
         relay = self.relay
         if self.hosts is not None and relay is not None:
             relay = self.hosts.store(run_dir.path).requests(
@@ -438,7 +443,9 @@ class Session:
         if self.config.destinations or self.config.row_commands:
             from gscope.cli.session.sending import outlet_sink
 
-            sink = outlets = outlet_sink(self.config, sink, delivered, run_dir, supervisor.notify)
+            sink = outlets = outlet_sink(
+                self.config, sink, delivered, run_dir, supervisor.notify, alerts
+            )
         answers = delivery_of(self, program, run_dir)(
             program,
             supervisor.outputs,

@@ -44,6 +44,11 @@ def write_ndjson(table: pa.Table, file: BinaryIO) -> None:
         file.write(_content(lines))
 
 
+def ndjson_texts(table: pa.Table) -> pa.Array:
+    """Return the lines that ``write_ndjson`` writes for a table with columns, as one text each."""
+    return _ndjson_lines(table)
+
+
 def with_name(table: pa.Table, query: str) -> pa.Table:
     """Return ``table`` with the name of its result as the first column."""
     name = pa.array([query]).take(pa.nulls(table.num_rows, pa.int32()).fill_null(0))

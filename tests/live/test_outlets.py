@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import signal
 from functools import partial
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.capture.sources.af_packet.network import own_network, run_ip, send
+from tests.cli.outlets.alert_oracle import Expected, ordered
 from tests.cli.outlets.servers import HookServer
 from tests.live.test_lives import detached, kill, numbers
 from tests.live.test_run import udp
@@ -81,4 +83,40 @@ def test_a_killed_run_sends_each_row_of_its_file_once(
     assert [(number, row["id"]) for _, number, row in server.rows] == [
         (each + 1, number) for each, number in enumerate(numbers(out, "csv"))
     ]
+    assert len(server.keys) == len(set(server.keys))
+
+
+def test_a_killed_run_sends_each_event_of_an_alert_once(
+    work: Path, tmp_path: Path, server: HookServer
+) -> None:
+    # Each packet is raised in its second, and cleared in the next one.
+    alert = Expected("seen", "query", "time", ("id",), "", None, 1, None, 1, True, 1)
+    out = tmp_path / "out"
+    url = f"http://127.0.0.1:{server.port}/"
+    begin = partial(detached, work, "-w", out, "--to", url, "--alert", f"{alert.text} by id")
+    begun = begin()
+    assert begun.returncode == 0, begun.stderr
+    file = out / "query.csv"
+    count = send(udp(n) for n in range(20))
+    wait_for(lambda: file.read_text().count("\n") == count + 1, "the first rows in the file")
+    server.kill()
+    count += send(udp(n) for n in range(count, count + 30))
+    wait_for(lambda: file.read_text().count("\n") == count + 1, "further rows in the file")
+    (record,) = find_runs(work)
+    kill(record)
+    wait_for(
+        lambda: [each.standing for each in find_runs(work)] == ["stale"], "its lock to be free"
+    )
+    server.start()
+    begun = begin()
+    assert begun.returncode == 0, begun.stderr
+    count += send(udp(n) for n in range(count, count + 30))
+    done = run("stop", "--work-dir", work)
+    assert done.returncode == 0, done.stderr
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = [{name: int(value) for name, value in row.items()} for row in csv.DictReader(lines)]
+    assert sorted(row["id"] for row in rows) == list(range(count))
+    expected = alert.events(rows)
+    assert ordered(found for _, _, found in server.rows) == expected
+    assert [number for _, number, _ in server.rows] == list(range(1, len(expected) + 1))
     assert len(server.keys) == len(set(server.keys))

@@ -24,6 +24,7 @@ ROOMS = ("queries", "capture", "engine", "cli")
 
 _ROWS = """
 queries:
+queries/gsql/alerts:
 queries/gsql: queries
 queries/expressions:
 queries/streams: queries queries/expressions
@@ -198,7 +199,7 @@ engine queries: queries queries/gsql queries/expressions queries/streams queries
     queries/catalog/running.py queries/catalog/user_functions queries/plan queries/plan/windows
     queries/analysis/typing queries/catalog/sampling queries/plan/sampling
     queries/plan/partitioning
-cli queries: queries queries/gsql queries/expressions queries/streams queries/run_folder
+cli queries: queries queries/gsql queries/gsql/alerts queries/expressions queries/streams queries/run_folder
     queries/catalog/scalar queries/catalog queries/catalog/aggregate queries/catalog/aggregates.py
     queries/catalog/running.py queries/catalog/user_functions queries/library queries/plan/windows
     queries/plan queries/plan/explain queries/plan/split queries/analysis/typing

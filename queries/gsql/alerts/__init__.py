@@ -1,0 +1,1 @@
+"""Alerts: thresholds with hysteresis over the epochs of an answer."""
