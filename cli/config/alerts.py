@@ -66,3 +66,5 @@ ALERT_KEYS = Setting(
     " others are ignored and counted",
     flag="--alert-keys",
 )
+
+ALERT_SETTINGS = (ALERT, ALERT_KEYS)

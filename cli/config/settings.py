@@ -13,7 +13,7 @@ from gscope.capture.lfta.settings import MIN_TABLE_SLOTS, LftaSettings
 from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import CaptureSettings, InterfaceSettings
 from gscope.capture.shedding.settings import DEFAULT_MIN_RATE, SheddingMode
-from gscope.cli.config.alerts import ALERT, ALERT_KEYS
+from gscope.cli.config.alerts import ALERT_SETTINGS
 from gscope.cli.config.cluster import CLUSTER_SETTINGS
 from gscope.cli.config.destinations import (
     DEFAULT_SPOOL_BYTES,
@@ -251,7 +251,7 @@ SETTINGS: tuple[Setting, ...] = (
         flag="--on-row",
     ),
     *ROW_METRICS_SETTINGS,
-    ALERT,
+    *ALERT_SETTINGS,
     Setting("strict", "is_strict", SWITCH, False, "exit with code 3 if packets or input were lost"),
     Setting(
         "heartbeat.interval",
@@ -449,7 +449,6 @@ SETTINGS: tuple[Setting, ...] = (
         " counts the oldest ones when it is full",
         flag="--spool",
     ),
-    ALERT_KEYS,
     Setting(
         "lookups",
         "lookups",
