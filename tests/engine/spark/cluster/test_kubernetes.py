@@ -123,7 +123,9 @@ def test_nothing_is_lost_or_answered_twice_when_pods_are_killed(
         made = make_certificate(tmp_path, "driver")
         tls = made.certificate.read_text(), made.key.read_text()
         url = f"k8s://https://127.0.0.1:{api.port}"
-        most = {"spark.executor.maxNumFailures": str(executor_kills + 1)}
+        # The kills may all hit the same task, and Spark fails a stage at the fourth.
+        limits = ("spark.executor.maxNumFailures", "spark.task.maxFailures")
+        most = dict.fromkeys(limits, str(executor_kills + 1))
         conf = {**POD, **most, "spark.executor.instances": "2"}
         with ClusterSession.on(url, "", tmp_path, runs, tls, conf=conf) as opened:
             assert not opened.files.is_shared
