@@ -119,4 +119,3 @@ def test_a_killed_run_sends_each_event_of_an_alert_once(
     expected = alert.events(rows)
     assert ordered(found for _, _, found in server.rows) == expected
     assert [number for _, number, _ in server.rows] == list(range(1, len(expected) + 1))
-    assert len(server.keys) == len(set(server.keys))
