@@ -1,10 +1,11 @@
 #!/bin/sh
 # try-userland.sh SUITE FILE…: installs packages of gscope in a minimal Debian and asks each a query.
 #
-# SUITE is a release of Debian (bookworm, trixie), or of a distribution whose archive is MIRROR. A FILE is
-# a wheel, an sdist or a .deb; each is tried in a userland of its own. Needs root, mmdebstrap, the network,
-# and an environment of this checkout (`make env`), which generates the capture. Variables of pip are
-# passed on. Prints `ok FILE` with the seconds and the size for each; ends with 1 at the first failure.
+# SUITE is a release of Debian (bookworm, trixie), or of a distribution whose archive is MIRROR, with the
+# COMPONENTS that hold Python's venv. A FILE is a wheel, an sdist or a .deb; each is tried in a userland
+# of its own. Needs root, mmdebstrap, the network, the keyring of the archive in /usr/share/keyrings, and
+# an environment of this checkout (`make env`), which generates the capture. Variables of pip are passed
+# on. Prints `ok FILE` with the seconds and the size for each; ends with 1 at the first failure.
 set -eu
 suite=$1
 shift
@@ -14,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf --one-file-system "$work"' EXIT
 
 "$here/.venv/bin/python" -m tests.docs.office "$work" > "$work/office.log"
-mmdebstrap --quiet --variant=minbase --include=ca-certificates "$suite" "$work/base.tar" "$mirror"
+mmdebstrap --quiet --variant=minbase --components="${COMPONENTS:-main}" --include=apt,ca-certificates "$suite" "$work/base.tar" "$mirror"
 
 for file; do
   root=$work/root
