@@ -40,8 +40,8 @@ class Reason(IntEnum):
     FLOW_WITHOUT_TEMPLATE = 13
     """A set of flow records whose template has not been exported before; counted once a set."""
     FLOW_MALFORMED = 14
-    """A datagram of flow records that is damaged, not captured completely, or in fragments; the
-    records before the damage are read."""
+    """A datagram of flow records that is damaged, not captured completely, or in fragments, or a
+    damaged block of a file of them; the records before the damage are read."""
 
 
 REASON_COUNT = len(Reason)

@@ -108,7 +108,9 @@ class OpenInputs:
 
     def _open_whole(self, interface: InterfaceSettings, settings: CaptureSettings) -> CaptureSource:
         file = open_source(
-            *interface.files, block_bytes=settings.block_bytes or DEFAULT_BLOCK_BYTES
+            *interface.files,
+            block_bytes=settings.block_bytes or DEFAULT_BLOCK_BYTES,
+            no_flow_records=_no_flow_records(interface),
         )
         self._files.append(file)
         is_large = file.size_bytes is None or file.size_bytes >= READ_AHEAD_BYTES
@@ -124,6 +126,15 @@ def _selected(source: CaptureSource, interface: InterfaceSettings) -> CaptureSou
     if interface.filters:
         source = SelectedSource(source, _programs(interface), None)
     return FlowSource(source) if interface.reads_flows else source
+
+
+def _no_flow_records(interface: InterfaceSettings) -> str:
+    """Return why files of flow records cannot be read on ``interface``; "" if they can."""
+    if not interface.reads_flows:
+        return "whose flow records are read by queries FROM FLOW only"
+    if interface.filters:
+        return "which has no packets for the packet filter (-f) to select: use WHERE"
+    return ""
 
 
 def _programs(interface: InterfaceSettings) -> dict[int, list[tuple[int, ...]]]:
@@ -156,7 +167,7 @@ def _shares(settings: CaptureSettings, stop: ReplayStop) -> dict[str, int]:
         sources: dict[str, CaptureSource] = {}
         for interface in settings.interfaces:
             with suppress(CaptureError):
-                file = open_source(*interface.files)
+                file = open_source(*interface.files, no_flow_records=_no_flow_records(interface))
                 opened.callback(file.close)
                 files.append(file)
                 sources[interface.name] = _selected(file, interface)

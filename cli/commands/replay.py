@@ -153,6 +153,8 @@ def replay(
 ) -> int:
     """Answer GSQL queries over captures: pcap or pcapng, compressed or not; - reads standard input.
 
+    Queries FROM FLOW also read files of nfcapd.
+
     Each capture is an interface called NAME, by default the base name of the file (main1 for
     a/main1.pcap.gz). Captures with the same NAME form one interface and are read in the given
     order. Without captures, reads the interfaces of the configuration file that have files.

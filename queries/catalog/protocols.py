@@ -320,7 +320,7 @@ def _flow() -> Protocol:
         None,
         (*times, *own.values(), *scaled),
         _present(f"{FLOW_FIELD}sampling_interval"),
-        "flow records of routers: NetFlow v5 and v9, IPFIX",
+        "flow records of routers: NetFlow v5 and v9, IPFIX, files of nfcapd",
     )
 
 

@@ -98,8 +98,11 @@ capture/packet: capture/kernels capture/packet/flow
 capture/packet/dissector: capture/packet capture/packet/flow
 capture/process/confinement:
 capture/sources: capture/kernels
-capture/sources/files: capture/kernels capture/packet capture/process/confinement capture/sources
 capture/sources/flows: capture/kernels capture/packet capture/packet/flow capture/sources
+capture/sources/nfcapd: capture/kernels capture/packet capture/packet/flow capture/sources
+    capture/sources/flows
+capture/sources/files: capture/kernels capture/packet capture/process/confinement capture/sources
+    capture/sources/nfcapd
 capture/sources/af_packet: capture/kernels capture/sources
 capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
 capture/sources/synthetic:

@@ -22,6 +22,7 @@ from gscope.capture.sources.files.held import borrow, status_of
 from gscope.capture.sources.files.open import open_source
 from gscope.capture.sources.files.stored import STANDARD_INPUT
 from gscope.capture.sources.files.walk_loop import walk_blocks
+from gscope.capture.sources.nfcapd.layout import HEADER_BYTES, is_packed
 from gscope.errors import CaptureError, CutCaptureError
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 
@@ -208,9 +209,11 @@ def _sizes(paths: Sequence[str]) -> tuple[int, int] | None:
                 return None
             with borrow(path) or Path(path).open("rb", buffering=0) as file:
                 size = os.fstat(file.fileno()).st_size
-                is_packed = is_compressed(file.read(MAGIC_BYTES) or b"")
+                head = file.read(HEADER_BYTES) or b""
         except (OSError, ValueError):
             return None
-        compressed += size if is_packed else 0
-        plain += 0 if is_packed else size
+        if is_compressed(head[:MAGIC_BYTES]) or is_packed(head):
+            compressed += size
+        else:
+            plain += size
     return plain, compressed

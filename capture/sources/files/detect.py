@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.files import pcap, pcapng
+from gscope.capture.sources.nfcapd import layout as nfcapd
+from gscope.capture.sources.nfcapd.stream import FlowRecordFormat
 from gscope.errors import NotACaptureError
 
 if TYPE_CHECKING:
     from gscope.capture.sources.files.format import CaptureFormat
 
 MAGIC_BYTES = 4
-_NFCAPD_MAGIC = b"\x0c\xa5"
-"""The begin of files of nfcapd and nfpcapd."""
 
 
 def header_bytes(magic: bytes) -> int:
@@ -22,6 +22,8 @@ def header_bytes(magic: bytes) -> int:
     """
     if magic in pcap.MAGICS:
         return pcap.HEADER_BYTES
+    if nfcapd.is_flow_file(magic):
+        return nfcapd.HEADER_BYTES
     return pcapng.HEADER_BYTES if magic == pcapng.MAGIC else MAGIC_BYTES
 
 
@@ -39,11 +41,10 @@ def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
     needed = header_bytes(magic)
     if not head:
         message = f"{name} is empty"
-    elif magic.startswith(_NFCAPD_MAGIC):
-        message = (
-            f"{name} is a file of nfcapd, which gscope does not read; nfdump -r {name} -o csv shows"
-            " its records, and FROM FLOW reads captures of the exports themselves"
-        )
+    elif nfcapd.is_flow_file(magic):
+        message = nfcapd.file_fault(head, name)
+        if not message:
+            return FlowRecordFormat(), nfcapd.HEADER_BYTES
     elif magic not in pcap.MAGICS and magic != pcapng.MAGIC:
         message = (
             f"{name} is not a capture: it is neither pcap nor pcapng, plain or in gzip, zstd or lz4"

@@ -11,7 +11,9 @@ from gscope.capture.sources.files.compressed import DecompressedBytes, is_compre
 from gscope.capture.sources.files.detect import MAGIC_BYTES, detect_format, header_bytes
 from gscope.capture.sources.files.pcap import PcapFormat
 from gscope.capture.sources.files.stored import STANDARD_INPUT, ReadingInterrupted, StoredBytes
-from gscope.errors import CaptureError, CutCaptureError
+from gscope.capture.sources.nfcapd.records import ENTRY_BYTES
+from gscope.capture.sources.nfcapd.stream import FlowRecordFormat, FlowRecordStream
+from gscope.errors import CaptureError, CutCaptureError, NotACaptureError
 
 if TYPE_CHECKING:
     from gscope.capture.sources.files.format import CaptureFormat
@@ -87,10 +89,17 @@ class FileSource:
         name: name for messages; by default the path.
         block_bytes: bytes of input that a block has room for; small files get smaller blocks. A
             record that is larger makes the block grow.
+        no_flow_records: why a file of nfcapd, whose packets are flow records, is refused: the end
+            of a sentence; "" if it is read.
     """
 
     def __init__(
-        self, path: str, *, name: str | None = None, block_bytes: int = DEFAULT_BLOCK_BYTES
+        self,
+        path: str,
+        *,
+        name: str | None = None,
+        block_bytes: int = DEFAULT_BLOCK_BYTES,
+        no_flow_records: str = "",
     ) -> None:
         self.path = path
         self.name = name or ("standard input" if path == STANDARD_INPUT else path)
@@ -98,6 +107,7 @@ class FileSource:
         self.stats = SourceStats()
         self.size_bytes: int | None = None
         self.damage: list[str] = []
+        self._no_flow_records = no_flow_records
         self.block_bytes = max(block_bytes, _LEAST_RECORD_BYTES)
         self._where = self.name
         self._stored: StoredBytes | None = None
@@ -135,6 +145,12 @@ class FileSource:
                 message = f"{self.name} cannot be read: {stored.damage[0]}"
                 raise CaptureError(message) if stream is stored else CutCaptureError(message)
             self._format, self._base = detect_format(head, self.name)
+            if isinstance(self._format, FlowRecordFormat):
+                if self._no_flow_records:
+                    message = f"{self.name} is a file of nfcapd, {self._no_flow_records}"
+                    raise NotACaptureError(message)
+                self.block_bytes = max(self.block_bytes, ENTRY_BYTES)
+                self._stream = FlowRecordStream(stream, head)
         except BaseException:
             self.close()
             raise

@@ -1,4 +1,4 @@
-"""A source of flow records: the exports among the packets of another source."""
+"""A source of flow records: the exports among the packets of another source, or its records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.packet.flow.layout import RECORD_BYTES
+from gscope.capture.packet.flow.layout import LINKTYPE_FLOW, RECORD_BYTES
 from gscope.capture.packet.workspace import WORKSPACE_BYTES
 from gscope.capture.sources.base import InputState, SourceStats
 from gscope.capture.sources.block import Block
@@ -26,7 +26,8 @@ class FlowSource:
 
     A record arrives with the datagram that it is in. ``stats`` count records; ``dropped_packets``
     are those that are missing by their sequence numbers, which NetFlow v9 gives to datagrams only:
-    then each missing datagram counts once. Other packets are not counted.
+    then each missing datagram counts once. Other packets are not counted. Blocks of a file of
+    nfcapd, whose packets are flow records, are handed out as they are.
 
     Args:
         source: the packets, which this source closes.
@@ -71,7 +72,7 @@ class FlowSource:
     def next_block(self) -> Block | None:
         """See ``CaptureSource``."""
         while self._next_packets():
-            block = self._decode()
+            block = self._hand_on() or self._decode()
             if block.count:
                 return block
         self._is_ended = True
@@ -105,6 +106,17 @@ class FlowSource:
         if not self._has_packets():
             self._packets, self._first = self._source.next_block(), 0
         return self._packets is not None
+
+    def _hand_on(self) -> Block | None:
+        """Return the block of packets if these are flow records; a file has either kind."""
+        packets = self._packets
+        assert packets is not None
+        if packets.linktype[0] != LINKTYPE_FLOW:
+            return None
+        self._first = packets.count
+        self._handed_out += packets.count
+        self._received_bytes += packets.wire_bytes
+        return packets
 
     def _decode(self) -> Block:
         packets = self._packets

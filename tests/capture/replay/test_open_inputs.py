@@ -5,11 +5,12 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.capture.sources.nfcapd.flow_files import addresses, flow_file, generic, record
 from tests.support.gscope_command import PATIENCE_S
 
 from gscope.capture.replay.open_inputs import OpenInputs
 from gscope.capture.replay.replay_stop import ReplayStop
-from gscope.capture.settings import CaptureSettings, InterfaceSettings
+from gscope.capture.settings import CaptureSettings, FilterProgram, InterfaceSettings
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.errors import CaptureError
 
@@ -101,3 +102,55 @@ def _packets(source: CaptureSource) -> int:
     while (block := source.next_block()) is not None:
         count += block.count
     return count
+
+
+def flow_settings(
+    file: Path, capture: Path, *, reads_flows: bool, most: int | None = None
+) -> CaptureSettings:
+    filters = () if reads_flows else (FilterProgram(1, ()),)
+    return CaptureSettings(
+        (
+            InterfaceSettings("flows", (str(file),), reads_flows=reads_flows, finds_skew=True),
+            InterfaceSettings("packets", (str(capture),), filters=filters),
+        ),
+        packets=most,
+    )
+
+
+@pytest.fixture
+def flow_records(tmp_path: Path) -> Path:
+    path = tmp_path / "nfcapd.202611241445"
+    at_ms = (1_700_000_039_000, 1_700_000_004_000)
+    v4 = addresses("10.0.0.1", "10.0.0.2")
+    path.write_bytes(flow_file([record(generic(received_ms=ms), v4) for ms in at_ms]))
+    return path
+
+
+def test_a_file_of_nfcapd_is_refused_where_queries_read_packets(
+    flow_records: Path, capture: Path
+) -> None:
+    with OpenInputs(flow_settings(flow_records, capture, reads_flows=False)) as inputs:
+        assert inputs["flows"].next_block() is None
+        assert inputs.refused["flows"].endswith(
+            "is a file of nfcapd, whose flow records are read by queries FROM FLOW only"
+        )
+
+
+def test_a_file_of_nfcapd_is_refused_with_a_packet_filter(flow_records: Path) -> None:
+    one = InterfaceSettings(
+        "flows", (str(flow_records),), reads_flows=True, filters=(FilterProgram(1, ()),)
+    )
+    with pytest.raises(
+        CaptureError, match=r"has no packets for the packet filter \(-f\) to select"
+    ):
+        OpenInputs(CaptureSettings((one,)))
+
+
+def test_a_file_of_nfcapd_beside_a_capture(flow_records: Path, capture: Path) -> None:
+    settings = flow_settings(flow_records, capture, reads_flows=True)
+    with OpenInputs(settings) as inputs:
+        block = inputs["flows"].next_block()
+        assert block is not None
+        assert block.count == 1
+        assert inputs.skew_ns(settings.interfaces[0]) == 35 * 10**9
+        assert inputs["packets"].next_block() is not None

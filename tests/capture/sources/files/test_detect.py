@@ -13,7 +13,8 @@ from gscope.errors import CaptureError
         (b"", "f is empty"),
         (b"\xd4\xc3", "f is not a capture: .*"),
         (b"../../default/pcap/bot.pcap\n", "f is not a capture: .*"),
-        (b"\x0c\xa5\x02\0", "f is a file of nfcapd, .*; nfdump -r f -o csv shows its records, .*"),
+        (b"\x0c\xa5\x02\0", "f ends within its header, after 4 of 40 bytes"),
+        (b"\x0c\xa5\x01\0", "f is a file of nfcapd 1.6 or older, .*: nfdump -r f -w NEW"),
         (pcap_header()[:12], "f ends within its header, after 12 of 24 bytes"),
         (section()[:12], "f ends within its header, after 12 of 28 bytes"),
         (

@@ -1,0 +1,1 @@
+"""Files of nfcapd, nfpcapd and nfdump as a stream of flow records."""
