@@ -46,7 +46,7 @@ def test_epochs_go_on_over_files(
     times_ms = sorted(EXPORTED_S * 1000 + chance.randrange(60_000) for _ in range(900))
     flows = [(ms, f"10.0.0.{chance.randrange(5)}", chance.randrange(100)) for ms in times_ms]
     parts = [flows[:250], flows[250:255], flows[255:]]
-    paths = []
+    paths: list[Path] = []
     for part, compression in zip(parts, (PLAIN, BZ2, LZ4), strict=True):
         # As nfdump -O writes them: by anything but the time of reception.
         given = sorted(part, key=lambda flow: flow[2]) if is_sorted else part
