@@ -2,8 +2,9 @@
 
 There are two folders: ``kernels/<digest>/<place>/*.nb[ic]`` are numba's files, for one source file
 each (``capture/kernels/jit.py``), and ``lfta/lfta_<hash>.py`` are generated sources, with their
-machine code for each kind of processor in ``lfta/lfta_<hash>.<processor>.o``, and unoptimised in
-``lfta/lfta_<hash>.<processor>.quick.o`` (``capture/lfta/cache.py``). Other names are left alone,
+machine code for each kind of processor in ``lfta/lfta_<hash>.<processor>.o``, that of LFTA n in
+``lfta/lfta_<hash>.<processor>.<n>.o``, and unoptimised code in files ending in ``.quick.o``
+(``capture/lfta/native_kernel.py``). Other names are left alone,
 and links are not followed. Other processes may use the same folders at any moment: one that misses
 a file compiles it again.
 """
@@ -34,7 +35,7 @@ _PLACE = re.compile(r"\w+_[0-9a-f]{40}")
 _COMPILED = re.compile(r".+\.nb[ic](\.tmp\.[0-9a-f]+)?")
 _STEM = re.compile(r"lfta_[0-9a-f]{24}")
 _SOURCE = re.compile(r"(lfta_[0-9a-f]{24})\.py")
-_MACHINE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\.[0-9a-f]{16}(\.quick)?\.o")
+_MACHINE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\.[0-9a-f]{16}(\.\d+)?(\.quick)?\.o")
 _BYTE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\..+\.pyc(\.\d+)?")
 _UNFINISHED = re.compile(r"(tmp|lfta_[0-9a-f]{24}\.)\w+\.tmp")
 _BYTE_CODE_FOLDER = "__pycache__"

@@ -118,7 +118,8 @@ def load_kernel(
         tiers = KernelTiers(KernelFunctions(module.run, module.flush, None, None))
     else:
         decoder = _write(_name(DECODER_SOURCE), DECODER_SOURCE)
-        tiers = kernel_tiers(KernelSource(path, imported, decoder), is_quick=is_quick)
+        source = KernelSource(path, imported, decoder, len(lftas))
+        tiers = kernel_tiers(source, is_quick=is_quick)
     return CompiledKernel(
         tuple(lfta.name for lfta in lftas),
         path,

@@ -1,4 +1,10 @@
-"""Kernels and their decoder as LLVM assembly; imported only where one of them is compiled."""
+"""Kernels, their parts and their decoder as LLVM assembly; imported only where one is compiled.
+
+The functions of each LFTA of a kernel are a module of their own, which ``run`` and ``flush`` of
+another call: ``run`` once for a batch. LLVM takes a third less time for small modules than for one
+with all LFTAs, and each is kept as soon as it is compiled. The module of a kernel with one LFTA is
+not divided.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.capture.kernels.native.kinds import Kind, RecordKind
 from gscope.capture.kernels.native.module import KernelModule, Linked
+from gscope.capture.kernels.native.source import python_function, source_of
 from gscope.capture.lfta.batch_decoder import locate_inners, stage, stage_plain, stage_rest
 from gscope.capture.lfta.kernel_arguments import (
     RUN_PARAMETERS,
@@ -13,10 +20,12 @@ from gscope.capture.lfta.kernel_arguments import (
     BlockArrays,
     PacketAddresses,
     PacketRange,
+    SamplingRule,
     StateArrays,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
     from gscope.capture.kernels.native.kinds import AnyKind
@@ -29,13 +38,16 @@ RUN_KINDS = tuple((_ARRAYS | _STATE).get(name, Kind.INT) for name in RUN_PARAMET
 FLUSH_KINDS: tuple[AnyKind, ...] = (Kind.INT, Kind.WORDS, Kind.INT)
 """Kinds of the arguments of ``flush``: the number of an LFTA, its words, an epoch."""
 
-_BATCH: tuple[AnyKind, ...] = (
-    *(
-        RecordKind(each, (Kind.INT,) * len(each._fields))
-        for each in (PacketAddresses, PacketRange, BatchMemory)
-    ),
-    Kind.WORDS,
+_RECORDS: tuple[AnyKind, ...] = tuple(
+    RecordKind(each, (Kind.INT,) * len(each._fields))
+    for each in (PacketAddresses, PacketRange, BatchMemory, SamplingRule)
 )
+_BATCH: tuple[AnyKind, ...] = (*_RECORDS[:3], Kind.WORDS)
+_PARTS: dict[str, AnyKind] = {
+    **dict(zip(("packets", "span", "memory", "sampling"), _RECORDS, strict=True)),
+    "s": Kind.WORDS,
+}
+"""Kinds of the arguments of an LFTA's functions, by name; all others are INT."""
 DECODER: dict[Any, Linked] = {
     stage: Linked(_BATCH, Kind.INT),
     stage_plain: Linked(_BATCH, Kind.INT),
@@ -53,9 +65,37 @@ def decoder_assembly() -> str:
     return str(made)
 
 
-def kernel_assembly(module: ModuleType) -> str:
-    """Return the functions ``run`` and ``flush`` of a generated kernel, with all that they call."""
-    made = KernelModule(DECODER)
+def kernel_assembly(module: ModuleType, parts: int = 0) -> str:
+    """Return the functions ``run`` and ``flush`` of a generated kernel, with all that they call.
+
+    Args:
+        module: the generated kernel.
+        parts: how many LFTAs are modules of their own, which is all or none.
+    """
+    linked = {
+        function: Linked(kinds, Kind.INT)
+        for number in range(parts)
+        for function, kinds in _functions(module, number)
+    }
+    made = KernelModule({**DECODER, **linked})
     made.export(module.run, RUN_KINDS)
     made.export(module.flush, FLUSH_KINDS)
     return str(made)
+
+
+def part_assembly(module: ModuleType, number: int) -> str:
+    """Return the functions of an LFTA of a kernel, with all that they call."""
+    made = KernelModule(DECODER)
+    for function, kinds in _functions(module, number):
+        made.export(function, kinds)
+    return str(made)
+
+
+def _functions(module: ModuleType, number: int) -> Iterator[tuple[Any, tuple[AnyKind, ...]]]:
+    """Yield the functions of an LFTA that ``run`` and ``flush`` call, and their arguments' kinds."""
+    for name in (f"lfta_{number}", f"flush_{number}"):
+        called = getattr(module, name, None)
+        # Selections have no groups to flush.
+        if (function := python_function(called)) is not None:
+            parameters = source_of(function).parameters
+            yield called, tuple(_PARTS.get(each, Kind.INT) for each in parameters)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gscope.capture.kernels.native.machine_code import Optimization
-from gscope.capture.lfta.native_kernel import load_native
+from gscope.capture.lfta.native_kernel import KernelCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,9 +91,12 @@ class KernelTiers:
 def kernel_tiers(source: KernelSource, *, is_quick: bool) -> KernelTiers:
     """Load a kernel, or compile it: unoptimised if ``is_quick``, to be optimised when it pays.
 
+    Modules that an earlier process has optimised before it ended stay optimised.
+
     Raises:
         KernelSyntaxError: the source contains what the compiler does not support.
     """
-    if not is_quick or source.is_compiled(Optimization.FULL):
-        return KernelTiers(load_native(source))
-    return KernelTiers(load_native(source, Optimization.NONE), lambda: load_native(source))
+    code = KernelCode(source)
+    if not is_quick or code.is_compiled(Optimization.FULL):
+        return KernelTiers(code.load())
+    return KernelTiers(code.load_best(), code.load)

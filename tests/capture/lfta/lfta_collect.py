@@ -11,7 +11,7 @@ from gscope.capture.kernels.native.machine_code import Optimization
 from gscope.capture.lfta import cache
 from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.interpreter import LftaInterpreter
-from gscope.capture.lfta.native_kernel import DECODER_SOURCE, KernelSource, load_native
+from gscope.capture.lfta.native_kernel import DECODER_SOURCE, KernelCode, KernelSource
 from gscope.capture.lfta.runtime import LftaEngine, LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.lfta.tiers import KernelTiers
@@ -74,8 +74,9 @@ def replaced(settings: LftaSettings | None = None) -> Make:
             kernel.path,
             lambda: cache._import(cache._name(kernel.path.read_text()), kernel.path),
             cache._write(cache._name(DECODER_SOURCE), DECODER_SOURCE),
+            len(lftas),
         )
-        both = [load_native(source, optimization) for optimization in Optimization]
+        both = [KernelCode(source).load(optimization) for optimization in Optimization]
         tiers = KernelTiers(both[0])
 
         class Swapped(LftaRuntime):

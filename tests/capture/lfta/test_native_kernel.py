@@ -33,9 +33,9 @@ def compilations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     compile_module = native_kernel._kernel_assembly
     names: list[str] = []
 
-    def counted(module: ModuleType) -> str:
+    def counted(module: ModuleType, parts: int) -> str:
         names.append(module.__name__)
-        return compile_module(module)
+        return compile_module(module, parts)
 
     monkeypatch.setattr(native_kernel, "_kernel_assembly", counted)
     monkeypatch.setattr(native_kernel, "machine_code", _optimized)
@@ -69,6 +69,26 @@ def test_another_processor_has_code_of_its_own(
     monkeypatch.setattr(native_kernel, "processor", lambda: "0" * 16)
     load_kernel([flow("kept")])
     assert len(compilations) == len(files()) == 2
+
+
+def test_each_of_several_lftas_is_a_module_of_its_own(compilations: list[str]) -> None:
+    """If one of the files is missing, only that is compiled again."""
+    kernel = load_kernel([flow("first"), flow("second"), flow("third")])
+    stem = f"{kernel.path.stem}.{machine_code.processor()}"
+    assert {path.name for path in files()} == {
+        f"{stem}.o",
+        f"{stem}.0.o",
+        f"{stem}.1.o",
+        f"{stem}.2.o",
+    }
+    (missing,) = (path for path in files() if path.name.endswith(".1.o"))
+    code = missing.read_bytes()
+    unchanged = {path: path.stat().st_ino for path in files() if path != missing}
+    missing.unlink()
+    load_kernel([flow("first"), flow("second"), flow("third")])
+    assert missing.read_bytes() == code
+    assert {path: path.stat().st_ino for path in files() if path != missing} == unchanged
+    assert len(compilations) == 1
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "foreign"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -138,6 +138,69 @@ def test_a_capture_goes_on_if_its_kernel_cannot_be_optimised(
     assert "cannot optimise the kernel" in caplog.text
     assert kernel.tiers.functions is first
     assert runtime.process(block(500), 0) == 500
+
+
+def test_what_an_interrupted_optimiser_has_made_is_used_by_the_next_process(
+    compiled_at: list[Optimization], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lftas = [flow(name) for name in ("first", "second", "third")]
+    compile_module = vars(native_kernel)["machine_code"]
+
+    def interrupted(assembly: str, optimization: Optimization) -> bytes:
+        if compiled_at.count(Optimization.FULL) == 3:
+            raise MemoryError
+        code: bytes = compile_module(assembly, optimization)
+        return code
+
+    monkeypatch.setattr(native_kernel, "machine_code", interrupted)
+    kernel = load_kernel(lftas, is_quick=True)
+    kernel.tiers.optimize()
+    kernel.tiers.wait(60)
+    assert compiled_at == [Optimization.NONE] * 5 + [Optimization.FULL] * 3
+    monkeypatch.setattr(native_kernel, "machine_code", compile_module)
+
+    # The decoder, run and flush, and the first LFTA are optimised, the others are not.
+    folder = kernel.path.parent
+    kept = {path.name for path in folder.glob("*.o")}
+    optimised = {name for name in kept if not name.endswith(".quick.o")}
+    assert len(optimised) == 3
+    for name in optimised:
+        (folder / f"{name.removesuffix('.o')}.quick.o").unlink()
+    mixed, _ = run(
+        lambda lftas, emit: LftaRuntime(
+            lftas, "main", LftaSettings(), load_kernel(lftas, is_quick=True), emit
+        ),
+        lftas,
+        [block(900)],
+    )
+    expected, _ = run(interpreted(), lftas, [block(900)])
+    for lfta in lftas:
+        assert answer(lfta, mixed[lfta.name]) == answer(lfta, expected[lfta.name])
+    assert len(compiled_at) == 8
+
+    kernel = load_kernel(lftas, is_quick=True)
+    kernel.tiers.optimize()
+    kernel.tiers.wait(60)
+    assert compiled_at[8:] == [Optimization.FULL] * 2
+
+
+def test_both_tiers_are_compiled_from_one_translation(
+    compiled_at: list[Optimization], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translated: list[str] = []
+    for name in ("_decoder_assembly", "_kernel_assembly", "_part_assembly"):
+        translate = getattr(native_kernel, name)
+
+        def counted(*arguments: Any, _translate: Any = translate, _name: str = name) -> str:
+            translated.append(_name)
+            return str(_translate(*arguments))
+
+        monkeypatch.setattr(native_kernel, name, counted)
+    kernel = load_kernel([flow("first"), flow("second")], is_quick=True)
+    kernel.tiers.optimize()
+    kernel.tiers.wait(60)
+    assert len(compiled_at) == 2 * 4
+    assert sorted(translated) == ["_decoder_assembly", "_kernel_assembly", *["_part_assembly"] * 2]
 
 
 def test_both_tiers_flush_nothing_of_no_lfta(compiled_at: list[Optimization]) -> None:
