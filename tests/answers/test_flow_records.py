@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 from collections import Counter, defaultdict
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,9 +162,11 @@ def collected(datagrams: list[bytes], folder: Path) -> Path:
     """The file in which nfcapd stores the records of datagrams."""
     folder.mkdir()
     port = free_port()
-    command = ["nfcapd", "-b", "127.0.0.1", "-p", str(port), "-w", str(folder), "-B", "8388608"]
+    # One file: nfcapd begins another at each multiple of the interval.
+    places = ["-b", "127.0.0.1", "-p", str(port), "-w", str(folder), "-t", "86400"]
+    command = ["nfcapd", *places, "-B", "8388608"]
     with (
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as nfcapd,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as nfcapd,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
     ):
         while unread_bytes(port) is None:
@@ -175,10 +178,20 @@ def collected(datagrams: list[bytes], folder: Path) -> Path:
                 assert nfcapd.poll() is None
         while unread_bytes(port):
             assert nfcapd.poll() is None
-        nfcapd.send_signal(signal.SIGTERM)
-        nfcapd.communicate(timeout=60)
+        end(nfcapd)
     (file,) = folder.glob("nfcapd.2*")
     return file
+
+
+def end(nfcapd: subprocess.Popen[bytes]) -> None:
+    """End nfcapd, which loses a signal that arrives right before it waits for a datagram."""
+    for _ in range(60):
+        nfcapd.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            assert nfcapd.wait(1) == 0
+            return
+    nfcapd.kill()
+    pytest.fail("nfcapd did not end")
 
 
 def of_nfdump(file: Path) -> Counter[tuple[str, ...]]:
