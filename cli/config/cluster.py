@@ -28,12 +28,20 @@ def parse_master(text: str) -> str:
     """Return the name of a master, as Spark takes it.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or no run can use it.
     """
     try:
-        return Master.parse(text.strip()).text
+        master = Master.parse(text.strip())
     except UsageError as error:
         raise ValueError(str(error)) from error
+    if master.kind is MasterKind.LOCAL_CLUSTER:
+        # Its workers write to the folder of pyspark, which the user of the job may not.
+        message = (
+            f"the master {master} is for tests of Spark: its workers write to Spark's own folder;"
+            " use local, or a standalone cluster on this machine (docs/cluster.md)"
+        )
+        raise ValueError(message)
+    return master.text
 
 
 def parse_conf(text: str) -> dict[str, str]:

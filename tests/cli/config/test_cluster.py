@@ -40,6 +40,17 @@ def test_a_local_master_needs_no_secret() -> None:
     assert job_secrets(config({"spark.master": "local[2]"})) is None
 
 
+def test_a_cluster_that_writes_to_the_folder_of_spark_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    master = "local-cluster[1,1,1024]"
+    with pytest.raises(UsageError, match="its workers write to Spark's own folder; use local, or"):
+        config({"spark.master": master})
+    command = ["replay", "-e", "SELECT time FROM IP", "-r", "absent.pcap", "--master", master]
+    assert run(command) == 2
+    assert "the master local-cluster[1,1,1024] is for tests of Spark" in capsys.readouterr().err
+
+
 def test_a_standalone_cluster_needs_one_and_the_error_says_how_to_make_it() -> None:
     with pytest.raises(UsageError, match=r"--spark-secret-file\); `\(umask 077; openssl rand -hex"):
         job_secrets(config({"spark.master": "spark://a:7077"}))
