@@ -88,8 +88,14 @@ def _emit(to: Output, count: int, wire_bytes: int) -> int:
 
 @kernel_part
 def emit_odd(to: Output, count: int, reason: int, wire_bytes: int) -> int:
-    """Index something undecodable at position ``count``; return the position of the next one."""
-    st64(to.data + count * RECORD_BYTES, reason << REASON_SHIFT)
+    """Index something undecodable at position ``count``; return the position of the next one.
+
+    An earlier record may have been there, and ports are loaded from any record.
+    """
+    record = to.data + count * RECORD_BYTES
+    for offset in range(8, RECORD_BYTES, 8):
+        st64(record + offset, 0)
+    st64(record, reason << REASON_SHIFT)
     return _emit(to, count, wire_bytes)
 
 
