@@ -14,6 +14,7 @@ from gscope.capture.heartbeats.mode import HeartbeatMode
 
 # ``_ensure_type`` reads the hints when it runs.
 from gscope.capture.shedding.settings import SheddingSettings  # noqa: TC001
+from gscope.capture.sources.udp.address import UdpAddress, is_udp
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import suggestion
 
@@ -46,12 +47,12 @@ So promises need not stay behind the clock by the skew, and no packet is ever la
 
 @dataclass(frozen=True, slots=True)
 class DeviceSettings:
-    """A network interface of the machine, captured live.
+    """A network interface of the machine, captured live, or a UDP port of it.
 
     Attributes:
-        device: the system's name of the device.
+        device: the system's name of the device; ``udp://ADDRESS:PORT`` for the port.
         snaplen: length to which packets are truncated, in bytes.
-        ring_bytes: size of the ring that the kernel fills.
+        ring_bytes: size of the ring that the kernel fills, or of the buffer of a port.
         is_promiscuous: whether packets for other hosts are captured.
         filter: classic BPF expression in tcpdump's language; "" for none.
         fanout: number of threads that share the packets, each with a ring and LFTAs of its own.
@@ -90,6 +91,29 @@ class DeviceSettings:
         if self.source == "scapy" and (self.fanout > 1 or self.timestamps == "hardware"):
             message = f"{self.device}: scapy supports neither fanout nor hardware timestamps"
             raise UsageError(message)
+        if self.is_udp:
+            self._ensure_port()
+
+    @property
+    def is_udp(self) -> bool:
+        """Whether this is a UDP port, whose datagrams export flow records."""
+        return is_udp(self.device)
+
+    def _ensure_port(self) -> None:
+        try:
+            UdpAddress.parse(self.device)
+        except ValueError as error:
+            message = f"invalid address {self.device}: {error}"
+            raise UsageError(message) from error
+        for name, is_given in (
+            ("a packet filter", self.filter != ""),
+            ("fanout", self.fanout > 1),
+            ("scapy", self.source == "scapy"),
+            ("hardware timestamps", self.timestamps == "hardware"),
+        ):
+            if is_given:
+                message = f"{self.device}: a UDP port does not support {name}"
+                raise UsageError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +150,7 @@ class InterfaceSettings:
             that no packet is late.
         filters: for captures, the packet filter, for each link type to which it applies; () for
             none.
-        reads_flows: for captures, whether the queries read flow records, which its packets export.
+        reads_flows: whether the queries read flow records, which its packets export.
     """
 
     name: str

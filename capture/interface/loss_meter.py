@@ -68,14 +68,16 @@ class LossMeter:
             # Closer, as the source may have waited for packets first.
             waited_ns = min(max(0, stats.drops_read_ns - read_ns), end_monotonic_ns - began[1])
             read_ns, read_monotonic_ns = stats.drops_read_ns, began[1] + waited_ns
-        if stats.dropped_packets > self._dropped_packets:
+        # When absent ones were sent is unknown: their successor came, at any later time.
+        dropped_packets = stats.dropped_packets - stats.absent_packets
+        if dropped_packets > self._dropped_packets:
             # Real time may have been stepped back meanwhile.
             passed_ns = end_monotonic_ns - self._read_monotonic_ns
             first_ns = min(self._read_ns, end_ns - passed_ns) - self._skew_ns
             last_ns = max(self._read_ns + passed_ns, end_ns, bound_ns)
-            packets = stats.dropped_packets - self._dropped_packets
+            packets = dropped_packets - self._dropped_packets
             self.losses = self.losses.with_period(
                 LossPeriod(KERNEL, min(max(first_ns, bound_ns), last_ns), last_ns, packets)
             )
-            self._dropped_packets = stats.dropped_packets
+            self._dropped_packets = dropped_packets
         self._read_ns, self._read_monotonic_ns = read_ns, read_monotonic_ns

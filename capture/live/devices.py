@@ -10,13 +10,14 @@ from gscope.capture.live.clock import LiveClock
 from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
 from gscope.capture.sources.af_packet.packet_socket import Fanout
 from gscope.capture.sources.af_packet.source import AfPacketSource
+from gscope.capture.sources.udp.address import is_udp
 from gscope.errors import CaptureError, NoDeviceError
 from gscope.queries.plan.split.kernel_filter import needed_packets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from gscope.capture.settings import CaptureSettings, DeviceSettings
+    from gscope.capture.settings import CaptureSettings, DeviceSettings, InterfaceSettings
     from gscope.capture.sources.base import LiveSource
     from gscope.queries.plan.program import Program
 
@@ -110,7 +111,8 @@ class Devices:
                     continue
                 assert interface.device is not None
                 try:
-                    self._sources[interface.name] = _opened(interface.name, interface.device)
+                    source = _opened(interface.name, interface.device)
+                    self._sources[interface.name] = _read(source, interface)
                 except NoDeviceError as error:
                     self.missing[interface.name] = _vanished(interface.device)
                     problems += () if settings.allow_missing_devices else (str(error),)
@@ -161,7 +163,25 @@ def _vanished(device: DeviceSettings) -> str:
     return f"{device.device} was missing when the capture daemon was restarted"
 
 
+def _read(
+    source: LiveSource | FanoutSource, interface: InterfaceSettings
+) -> LiveSource | FanoutSource:
+    """Return what queries read of ``source``: its packets, or their flow records."""
+    if not interface.reads_flows:
+        return source
+    assert not isinstance(source, FanoutSource), "the configuration refuses flows in lanes"
+    from gscope.capture.sources.flows.live_source import LiveFlowSource
+
+    return LiveFlowSource(source)
+
+
 def _opened(name: str, device: DeviceSettings) -> LiveSource | FanoutSource:
+    if is_udp(device.device):
+        from gscope.capture.sources.udp.source import UdpSource
+
+        port = UdpSource(name, device.device, buffer_bytes=device.ring_bytes)
+        port.open()
+        return port
     if is_by_scapy(device):
         return _opened_by_scapy(name, device)
     if not has_packet_sockets():

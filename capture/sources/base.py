@@ -21,7 +21,10 @@ class SourceStats:
     Attributes:
         received_packets: packets that came from the source, lost and filtered ones included.
         received_bytes: bytes on the wire of the packets in the blocks returned so far.
-        dropped_packets: packets lost because the ring or the operating system's buffer was full.
+        dropped_packets: packets lost because the ring or the operating system's buffer was full, and
+            those that are absent.
+        absent_packets: of the dropped ones, those that are only known by the numbers that senders
+            give to what they send: they may not have reached this machine.
         filtered_packets: packets that the source rejected on purpose.
         frozen_total: number of times the ring became full.
         interruptions_total: number of times the device went down or vanished.
@@ -35,6 +38,7 @@ class SourceStats:
     received_packets: int = 0
     received_bytes: int = 0
     dropped_packets: int = 0
+    absent_packets: int = 0
     filtered_packets: int = 0
     frozen_total: int = 0
     interruptions_total: int = 0

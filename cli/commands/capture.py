@@ -86,8 +86,8 @@ with_allowed = option_group(
         multiple=True,
         shell_complete=candidates.devices,
         type=Lines(),
-        help="Let other hosts capture on the network device DEVICE; their queries refer to it as"
-        " NAME (default: DEVICE). NAME alone selects an interface of the configuration file, with"
+        help="Let other hosts capture on the network device DEVICE, or on the UDP port"
+        " udp://ADDRESS:PORT; their queries refer to it as NAME (default: DEVICE, or udp2055). NAME alone selects an interface of the configuration file, with"
         " its settings. May be repeated. Default: the interfaces of the configuration file that have"
         " a device.",
     ),

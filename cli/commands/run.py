@@ -84,7 +84,9 @@ with_devices = option_group(
         multiple=True,
         shell_complete=candidates.devices,
         type=Lines(),
-        help="Capture on the network device DEVICE; queries refer to it as NAME (default: DEVICE)."
+        help="Capture on the network device DEVICE, or receive flow records on a UDP port:"
+        " udp://ADDRESS:PORT (default port: 2055). Queries refer to it as NAME (default: DEVICE, or"
+        " udp2055 for that port)."
         " NAME alone selects an interface of the configuration file. May be repeated."
         " Default: all interfaces of the configuration file that have a device.",
     ),
@@ -119,7 +121,7 @@ with_overrides = option_group(
         heading="Capture",
         metavar="SIZE",
         callback=quantity(parse_size),
-        help="Size of the capture ring of each interface. Default: 64M.",
+        help="Size of the capture ring of each interface, or of the buffer of a UDP port. Default: 64M.",
     ),
     option(
         "-p",

@@ -127,12 +127,13 @@ def devices(context: click.Context, incomplete: str) -> Items:
     import socket
 
     from gscope.capture.sources.af_packet.device import ANY
+    from gscope.capture.sources.udp.address import SCHEME
 
-    found = [name for _, name in socket.if_nameindex()]
+    found = [*(name for _, name in socket.if_nameindex()), ANY, SCHEME]
     name, equals, _ = incomplete.partition("=")
     if equals:
-        return _starting([f"{name}={each}" for each in (*found, ANY)], incomplete)
-    return _starting(dict.fromkeys([*found, ANY, *_configured(context)]), incomplete)
+        return _starting([f"{name}={each}" for each in found], incomplete)
+    return _starting(dict.fromkeys([*found, *_configured(context)]), incomplete)
 
 
 @_quiet

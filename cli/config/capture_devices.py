@@ -13,6 +13,7 @@ from gscope.capture.settings import (
     DeviceSettings,
     InterfaceSettings,
 )
+from gscope.capture.sources.udp.address import UdpAddress
 from gscope.cli.config.capture_files import given_skews
 from gscope.cli.config.quantities import show_duration
 from gscope.errors import UsageError
@@ -67,7 +68,7 @@ def live_interfaces(
 
     Args:
         given: ``DEVICE``, ``NAME=DEVICE`` or the name of a configured interface; () for all
-            configured interfaces with a device.
+            configured interfaces with a device. The name of a UDP port is ``udp`` and its number.
         skews: ``DURATION`` for all or ``NAME=DURATION``.
         overrides: the settings for all devices.
         configured: the interfaces of the configuration file.
@@ -108,5 +109,8 @@ def _device(text: str, configured: Mapping[str, DeviceSettings]) -> tuple[str, D
     if text in configured:
         return text, configured[text]
     match = _NAMED.fullmatch(text)
-    name, device = match.groups() if match is not None else (text, text)
-    return name, DeviceSettings(device)
+    if match is not None:
+        name, device = match.groups()
+        return name, DeviceSettings(device)
+    device = DeviceSettings(text)
+    return UdpAddress.parse(text).interface if device.is_udp else text, device

@@ -88,21 +88,33 @@ def _reads_flows(program: Program, interface: InterfaceSettings) -> bool:
     """Return whether the queries read flow records on ``interface``, otherwise packets."""
     lftas = [lfta for lfta in program.lftas if interface.name in lfta.interfaces]
     flows = [lfta for lfta in lftas if lfta.reads_flows]
+    packets = next((lfta for lfta in lftas if not lfta.reads_flows), None)
+    device = interface.device
+    if device is not None and device.is_udp:
+        if packets is not None:
+            message = (
+                f"{packets.query} reads {packets.protocol} on the interface {interface.name}, but"
+                f" {device.device} receives flow records: write FROM FLOW, or name a network"
+                " interface with -i"
+            )
+            raise UsageError(message)
+        return True
     if not flows:
         return False
-    if interface.device is not None:
-        message = (
-            f"{flows[0].query} reads FLOW on the device {interface.name}: flow records are read"
-            " from captures; record the exports, such as with tcpdump -w, and use gscope replay"
-        )
-        raise UsageError(message)
-    if len(flows) < len(lftas):
-        packets = next(lfta for lfta in lftas if not lfta.reads_flows)
+    if packets is not None:
+        what, option = ("device", "-i ") if device is not None else ("capture", "")
+        path = interface.files[0] if device is None else device.device
         message = (
             f"{flows[0].query} reads FLOW and {packets.query} reads {packets.protocol} on the"
             f" interface {interface.name}, which hands out flow records or packets: give the"
-            f" capture two names, as in flows={interface.files[0]} packets={interface.files[0]},"
+            f" {what} two names, as in {option}flows={path} {option}packets={path},"
             " and write FROM flows.FLOW"
+        )
+        raise UsageError(message)
+    if device is not None and device.fanout > 1:
+        message = (
+            f"{flows[0].query} reads FLOW on {interface.name}: fanout {device.fanout} would divide"
+            " what exporters say among threads; omit it"
         )
         raise UsageError(message)
     return True

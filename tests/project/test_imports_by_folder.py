@@ -90,7 +90,8 @@ queries/compile.py: queries/gsql queries/plan/windows queries/plan queries/plan/
     queries/plan/partitioning queries/analysis/partitioning
 capture/heartbeats:
 capture/shedding:
-capture: capture/heartbeats capture/shedding
+capture/sources/udp/address.py:
+capture: capture/heartbeats capture/shedding capture/sources/udp/address.py
 capture/kernels:
 capture/kernels/native: capture/kernels
 capture/packet/flow:
@@ -103,6 +104,7 @@ capture/sources/nfcapd: capture/kernels capture/packet capture/packet/flow captu
     capture/sources/flows
 capture/sources/files: capture/kernels capture/packet capture/process/confinement capture/sources
     capture/sources/nfcapd
+capture/sources/udp: capture/kernels capture/sources capture/sources/udp/address.py
 capture/sources/af_packet: capture/kernels capture/sources
 capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
 capture/sources/synthetic:
@@ -128,7 +130,8 @@ capture/process: capture/heartbeats capture capture/process/confinement capture/
 capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
     capture/sources/flows
     capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
-capture/live: capture/heartbeats capture capture/sources capture/sources/af_packet
+capture/live: capture/heartbeats capture capture/sources capture/sources/flows
+    capture/sources/udp/address.py capture/sources/udp capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
     capture/interface capture/process capture/shedding
 capture/relay: capture capture/log capture/log/remote capture/log/agent capture/interface
@@ -209,7 +212,8 @@ cli queries: queries queries/gsql queries/gsql/alerts queries/expressions querie
     queries/analysis/names queries/compile.py queries/catalog/sampling
     queries/analysis/partitioning queries/plan/sampling queries/plan/partitioning
 cli capture: capture/heartbeats capture capture/log capture/log/remote capture/log/agent
-    capture/packet capture/process/confinement capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
+    capture/packet capture/process/confinement capture/sources/udp/address.py
+    capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
     engine/monitoring engine/spark/cluster engine/spark/sql engine/spark engine/lookups
 """

@@ -1,24 +1,15 @@
-"""A source of flow records: the exports among the packets of another source, or its records."""
+"""A source of flow records: the exports among the packets of a capture, or its records."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from gscope.capture.packet.flow.layout import LINKTYPE_FLOW, RECORD_BYTES
-from gscope.capture.packet.workspace import WORKSPACE_BYTES
 from gscope.capture.sources.base import InputState, SourceStats
-from gscope.capture.sources.block import Block
-from gscope.capture.sources.flows import state
-from gscope.capture.sources.flows.datagrams import MAX_DATAGRAM_RECORDS
-from gscope.capture.sources.flows.exports import read_exports
+from gscope.capture.sources.flows.decoder import ExportDecoder
 
 if TYPE_CHECKING:
     from gscope.capture.sources.base import CaptureSource, RingUse
-
-BLOCK_RECORDS = 4096
-"""Flow records after which a block is handed out: they fit into the second-level cache."""
+    from gscope.capture.sources.block import Block
 
 
 class FlowSource:
@@ -38,31 +29,25 @@ class FlowSource:
         self.device = source.device
         self.size_bytes = source.size_bytes
         self._source = source
-        self._tables = state.new_state()
-        self._workspace = np.zeros(64 + WORKSPACE_BYTES, np.uint8)
-        self._records: Block | None = None
-        self._packets: Block | None = None
-        self._first = 0
-        self._handed_out = 0
-        self._received_bytes = 0
+        self._decoder = ExportDecoder()
         self._is_ended = False
 
     @property
     def stats(self) -> SourceStats:
         """See ``PacketSource``."""
-        below = self._source.stats
-        lost = int(self._tables.counters[state.LOST_TOTAL])
+        below, decoder = self._source.stats, self._decoder
         return SourceStats(
-            received_packets=self._handed_out + lost + below.filtered_packets,
-            received_bytes=self._received_bytes,
-            dropped_packets=lost,
+            received_packets=decoder.records + decoder.lost + below.filtered_packets,
+            received_bytes=decoder.received_bytes,
+            dropped_packets=decoder.lost,
             filtered_packets=below.filtered_packets,
         )
 
     @property
     def damage(self) -> list[str]:
         """See ``PacketSource``."""
-        return [*self._source.damage, *self._findings()]
+        findings = self._decoder.findings(self.name, is_ended=self._is_ended)
+        return [*self._source.damage, *findings]
 
     def open(self) -> None:
         """See ``PacketSource``."""
@@ -72,7 +57,7 @@ class FlowSource:
     def next_block(self) -> Block | None:
         """See ``CaptureSource``."""
         while self._next_packets():
-            block = self._hand_on() or self._decode()
+            block = self._decoder.hand_on() or self._decoder.decode()
             if block.count:
                 return block
         self._is_ended = True
@@ -80,11 +65,13 @@ class FlowSource:
 
     def is_ready(self, timeout_s: float) -> bool:
         """See ``CaptureSource``."""
-        return self._has_packets() or self._source.is_ready(timeout_s)
+        return self._decoder.has_packets or self._source.is_ready(timeout_s)
 
     def state(self) -> InputState:
         """See ``PacketSource``."""
-        return InputState.ENDED if self._is_ended else self._reading(self._source.state())
+        if self._is_ended:
+            return InputState.ENDED
+        return InputState.READING if self._decoder.has_packets else self._source.state()
 
     def ring_use(self) -> RingUse:
         """See ``PacketSource``."""
@@ -93,67 +80,10 @@ class FlowSource:
     def close(self) -> None:
         """See ``PacketSource``."""
         self._source.close()
-        self._packets = self._records = None
-
-    def _has_packets(self) -> bool:
-        return self._packets is not None and self._first < self._packets.count
-
-    def _reading(self, below: InputState) -> InputState:
-        return InputState.READING if self._has_packets() else below
+        self._decoder.close()
 
     def _next_packets(self) -> bool:
         """Return whether there is a block of packets with some that were not looked at."""
-        if not self._has_packets():
-            self._packets, self._first = self._source.next_block(), 0
-        return self._packets is not None
-
-    def _hand_on(self) -> Block | None:
-        """Return the block of packets if these are flow records; a file has either kind."""
-        packets = self._packets
-        assert packets is not None
-        if packets.linktype[0] != LINKTYPE_FLOW:
-            return None
-        self._first = packets.count
-        self._handed_out += packets.count
-        self._received_bytes += packets.wire_bytes
-        return packets
-
-    def _decode(self) -> Block:
-        packets = self._packets
-        assert packets is not None
-        if self._records is None:
-            room = BLOCK_RECORDS + MAX_DATAGRAM_RECORDS
-            self._records = Block.allocate(room * RECORD_BYTES, room)
-        records = self._records
-        self._first, found = read_exports(
-            packets.data,
-            packets.index_arrays,
-            self._first,
-            packets.count,
-            records.data,
-            records.index_arrays,
-            BLOCK_RECORDS,
-            self._tables,
-            self._workspace,
-        )
-        records.fill_in(found)
-        records.position = packets.position
-        self._handed_out += found
-        self._received_bytes += records.wire_bytes
-        return records
-
-    def _findings(self) -> list[str]:
-        """Return sentences on what could not be used."""
-        counters = self._tables.counters
-        found = []
-        if self._is_ended and counters[state.PACKETS] and not counters[state.DATAGRAMS]:
-            found.append(
-                f"{self.name}: none of {counters[state.PACKETS]} packets is an export of flow"
-                " records (NetFlow v5 or v9, or IPFIX)"
-            )
-        if counters[state.OVERFLOWS]:
-            found.append(
-                f"{self.name}: {counters[state.OVERFLOWS]} times there was no room for the state"
-                f" of an exporter: at most {state.STREAMS} domains and {state.TEMPLATES} templates"
-            )
-        return found
+        if not self._decoder.has_packets:
+            self._decoder.give(self._source.next_block())
+        return self._decoder.packets is not None

@@ -50,6 +50,17 @@ def test_a_period_lies_between_two_readings() -> None:
     assert ring.meter.losses.periods[0] == LossPeriod("kernel", 990, 1100, 3)
 
 
+def test_packets_that_only_their_numbers_miss_have_no_period() -> None:
+    ring = Ring()
+    ring.stats.absent_packets = 5
+    ring.read(5)
+    assert ring.periods == []
+    ring.passes(100)
+    ring.stats.absent_packets = 4
+    ring.read(0)
+    assert ring.periods == [(990, 1100, 1)]
+
+
 def test_the_first_period_begins_with_the_meter() -> None:
     ring = Ring()
     ring.passes(50)

@@ -25,6 +25,7 @@ from tests.capture.sources.files.capture_bytes import (
     section,
 )
 from tests.capture.sources.test_scapy_source import ScriptedListener
+from tests.capture.sources.udp.port import OnPort
 
 from gscope.capture.sources.af_packet.fanout_rings import FanoutSource
 from gscope.capture.sources.af_packet.packet_socket import Fanout
@@ -352,17 +353,21 @@ def scapy(device: str) -> LiveSource:
 
 
 LIVE: dict[str, Callable[[str], LiveSource]] = {"af_packet": ring, "scapy": scapy}
+HERE: dict[str, Callable[[], Scripted | OnPort]] = {"scripted": Scripted, "udp": OnPort}
+"""Sources that need no network of their own."""
 
 
 @contextmanager
 def stage_of(kind: str) -> Iterator[Any]:
-    network: AbstractContextManager[None] = nullcontext() if kind == "scripted" else own_network()
+    network: AbstractContextManager[None] = nullcontext() if kind in HERE else own_network()
     with network:
-        stage = Scripted() if kind == "scripted" else OnDevice(LIVE[kind](DEVICE))
+        stage = HERE[kind]() if kind in HERE else OnDevice(LIVE[kind](DEVICE))
         try:
             yield stage
         finally:
             stage.source.close()
+            if isinstance(stage, OnPort):
+                stage.close()
 
 
 def receive(source: LiveSource, count: int) -> list[bytes]:
@@ -381,11 +386,12 @@ def receive(source: LiveSource, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["scripted", *(pytest.param(kind, marks=pytest.mark.live) for kind in LIVE)]
+    "kind", [*HERE, *(pytest.param(kind, marks=pytest.mark.live) for kind in LIVE)]
 )
 def test_a_live_source_lives_as_the_contract_says(kind: str) -> None:
     with stage_of(kind) as stage:
         source: LiveSource = stage.source
+        packets = stage.packets(FRAMES) if isinstance(stage, OnPort) else FRAMES
         answers_without_blocking(source)
         with nothing_left():
             source.open()
@@ -395,11 +401,11 @@ def test_a_live_source_lives_as_the_contract_says(kind: str) -> None:
             source.start()
             stage.send(FRAMES)
             assert not source.prepare()
-            assert receive(source, len(FRAMES)) == FRAMES
+            assert receive(source, len(FRAMES)) == packets
             stats = source.stats
             assert stats.received_packets == len(FRAMES)
             assert (stats.dropped_packets, stats.filtered_packets) == (0, 0)
-            assert stats.received_bytes == sum(map(len, FRAMES))
+            assert stats.received_bytes == sum(map(len, packets))
             assert source.is_idle()
             assert source.next_block(0.01) is None
             assert source.failure == ""

@@ -103,7 +103,7 @@ def test_devices_and_interfaces(complete: Complete, tmp_path: Path) -> None:
     devices = [name for _, name in socket.if_nameindex()]
     (tmp_path / "gscope.yaml").write_text("interfaces: {uplink: {device: lo}}\n")
     offered = complete("gscope run -i ")
-    assert set(offered) == {f"plain {name}" for name in (*devices, "any", "uplink")}
+    assert set(offered) == {f"plain {name}" for name in (*devices, "any", "udp://", "uplink")}
     assert complete("gscope run -i x=l") == ["plain lo"]
     assert complete("gscope replay a.pcap out=b.pcap -i o") == ["plain out"]
     (tmp_path / "gscope.yaml").write_text("interfaces: [")

@@ -1,4 +1,4 @@
-"""Which interfaces of a replay hand out flow records: those of which queries read ``FLOW``."""
+"""Which interfaces hand out flow records: those of which queries read ``FLOW``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,26 @@ def test_both_on_one_interface_are_refused() -> None:
         reads_flows("SELECT time FROM b.FLOW", "SELECT time FROM TCP")
 
 
-def test_devices_are_refused() -> None:
-    device = InterfaceSettings("eth0", device=DeviceSettings("eth0"))
-    with pytest.raises(UsageError, match="reads FLOW on the device eth0"):
-        reads_flows("SELECT time FROM FLOW", interfaces=(device,))
+def on(device: str, name: str = "eth0", fanout: int = 1) -> tuple[InterfaceSettings, ...]:
+    return (InterfaceSettings(name, device=DeviceSettings(device, fanout=fanout)),)
+
+
+def test_devices_hand_out_records_too() -> None:
+    assert reads_flows("SELECT time FROM FLOW", interfaces=on("eth0")) == ["eth0"]
+    assert reads_flows("SELECT time FROM TCP", interfaces=on("eth0")) == []
+    with pytest.raises(UsageError, match="give the device two names, as in -i flows=eth0 -i pack"):
+        reads_flows("SELECT time FROM FLOW", "SELECT time FROM TCP", interfaces=on("eth0"))
+
+
+def test_threads_do_not_share_what_exporters_say() -> None:
+    with pytest.raises(UsageError, match="reads FLOW on eth0: fanout 2 would divide"):
+        reads_flows("SELECT time FROM FLOW", interfaces=on("eth0", fanout=2))
+
+
+def test_a_port_hands_out_nothing_else() -> None:
+    port = on("udp://:2055", "udp2055")
+    assert reads_flows("SELECT time FROM FLOW", interfaces=port) == ["udp2055"]
+    with pytest.raises(
+        UsageError, match=r"q0 reads TCP on the interface udp2055, but udp://:2055 receives flow"
+    ):
+        reads_flows("SELECT time FROM TCP", interfaces=port)

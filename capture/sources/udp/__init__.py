@@ -1,0 +1,1 @@
+"""Datagrams that arrive on a UDP port of this machine."""
