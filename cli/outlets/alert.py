@@ -96,6 +96,17 @@ class Alert:
             "late_rows": self.late_rows,
         }
 
+    def account(self) -> dict[str, Any]:
+        """Return what became of its keys and rows, since the run began."""
+        return {
+            "name": self.rule.name,
+            "query": self.rule.query,
+            "keys": len(self._keys),
+            "raised_keys": sum(bool(state.raised_epochs) for state in self._keys.values()),
+            "ignored_rows_total": self.ignored_keys,
+            "late_rows_total": self.late_rows,
+        }
+
     def take(self, table: pa.Table) -> list[bytes]:
         """Return the events of the epochs that close with ``table``, the next rows of the answer."""
         table = table.filter(pc.is_valid(table[self._columns.epoch]))

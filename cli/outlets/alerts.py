@@ -50,6 +50,10 @@ class Alerts:
         """Return the state of each alert, by its text."""
         return {alert.rule.text: alert.state() for alert in self._alerts}
 
+    def accounts(self) -> list[dict[str, Any]]:
+        """Return what became of the keys and rows of each alert, since the run began."""
+        return [alert.account() for alert in self._alerts]
+
     def judges(self, query: str) -> bool:
         """Return whether an alert reads the rows of ``query``."""
         return any(alert.rule.query == query for alert in self._alerts)

@@ -243,6 +243,7 @@ class OutletSink:
             "schema": SCHEMA,
             "written_ns": time.time_ns(),
             "outlets": self.accounts(),
+            "alerts": self._alerts.accounts() if self._alerts is not None else [],
             "spool_bytes": self._spool.size,
         }
 

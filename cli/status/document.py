@@ -75,6 +75,7 @@ def _document(run: RunRecord, now_ns: int) -> Document:
         "queries": [_query(name, capture, job, at_ns) for name in _queries(run, job)],
         "answered": answered["results"] if answered is not None else [],
         "outlets": sent["outlets"] if sent is not None else [],
+        "alerts": sent.get("alerts", []) if sent is not None else [],
         "row_metrics": shown["results"] if shown is not None else [],
         "loss": {
             "interfaces": [_interface_sum(each) for each in (capture or {}).get("interfaces", ())],

@@ -1,4 +1,4 @@
-"""The destinations of a run, and the metrics of its rows, as tables for people."""
+"""The destinations and alerts of a run, and the metrics of its rows, as tables for people."""
 
 from __future__ import annotations
 
@@ -28,6 +28,24 @@ def outlet_table(outlets: Sequence[Mapping[str, Any]]) -> StatusTable:
                 count(each["outages_total"]),
             )
             for each in outlets
+        ],
+    )
+
+
+def alert_table(alerts: Sequence[Mapping[str, Any]]) -> StatusTable:
+    """Return the table of alerts."""
+    return StatusTable(
+        ("ALERT", "QUERY", ">RAISED", ">KEYS", ">IGNORED", ">LATE"),
+        [
+            (
+                each["name"],
+                each["query"],
+                count(each["raised_keys"]),
+                count(each["keys"]),
+                count(each["ignored_rows_total"]),
+                count(each["late_rows_total"]),
+            )
+            for each in alerts
         ],
     )
 

@@ -279,6 +279,14 @@ OUTLET = (
     Metric("gscope_outlet_outages", "outages_total", "How often it stopped accepting rows."),
     gauge("gscope_outlet_waiting_rows", "waiting_rows", "Rows that it has not accepted yet."),
 )
+ALERT = (
+    gauge("gscope_alert_keys", "keys", "Groups that the alert keeps in mind."),
+    gauge("gscope_alert_raised_keys", "raised_keys", "Groups for which it is raised."),
+    Metric(
+        "gscope_alert_ignored_rows", "ignored_rows_total", "Rows for whose group it had no room."
+    ),
+    Metric("gscope_alert_late_rows", "late_rows_total", "Rows of epochs that had closed."),
+)
 ROWS = (gauge("gscope_rows_series", "series", "Series of the metrics gscope_row_…."),)
 HEARTBEATS = (
     Metric("gscope_heartbeats", "heartbeats_total", "Heartbeats received by the HFTA job."),
@@ -351,6 +359,7 @@ class RunCollector(Collector):
         yield from _families(OPERATOR, ("operator",), _named(job, "operators"))
         yield from _families(QUERY, ("query",), _named(document, "queries"))
         yield from _families(OUTLET, ("outlet",), _named(document, "outlets"))
+        yield from _families(ALERT, ("alert",), _named(document, "alerts"))
         yield from _families(ROWS, ("query",), _named(document, "row_metrics"))
         yield _left_out(document.get("row_metrics", ()))
         yield from _families(HEARTBEATS, (), [((), job["heartbeats"])] if job else [])

@@ -13,7 +13,7 @@ from gscope.cli.render.partial import partial_lines
 from gscope.cli.rundir.records import resumption
 from gscope.cli.status.human import NOTHING, count, duration, moment, of_day, share, size
 from gscope.cli.status.inputs_view import input_lines, input_table
-from gscope.cli.status.outlets_view import outlet_table, row_metrics_table
+from gscope.cli.status.outlets_view import alert_table, outlet_table, row_metrics_table
 from gscope.cli.status.tables import StatusTable
 from gscope.cli.status.trace_view import latest_traces
 
@@ -49,6 +49,8 @@ def status_view(document: Document) -> Iterator[RenderableType]:
         tables.append(_queries(document["queries"], is_live=document["run"]["is_live"]))
     if document.get("outlets"):
         tables.append(outlet_table(document["outlets"]))
+    if document.get("alerts"):
+        tables.append(alert_table(document["alerts"]))
     if document.get("row_metrics"):
         tables.append(row_metrics_table(document["row_metrics"]))
     if job is not None and job["operators"]:
