@@ -213,7 +213,7 @@ _ARP: tuple[_Row, ...] = (
 _TIMESTAMP = GsqlType.TIMESTAMP
 _FLOW: tuple[_Row, ...] = (
     ("exporter", _IP, _MAYBE, "address from which the record was exported"),
-    ("domain", _INT, _MAYBE, "observation domain (IPFIX), source ID (v9) or engine (v5)"),
+    ("domain", _INT, _MAYBE, "domain (IPFIX), source ID (v9), engine (v5), sub-agent (sFlow)"),
     ("exported", _TIMESTAMP, _MAYBE, "when the record was exported, by the exporter's clock"),
     ("first", _TIMESTAMP, _MAYBE, "first packet of the flow, by the exporter's clock"),
     ("last", _TIMESTAMP, _MAYBE, "last packet of the flow, by the exporter's clock"),
@@ -320,7 +320,7 @@ def _flow() -> Protocol:
         None,
         (*times, *own.values(), *scaled),
         _present(f"{FLOW_FIELD}sampling_interval"),
-        "flow records of routers: NetFlow v5 and v9, IPFIX, files of nfcapd",
+        "flow records of routers: NetFlow v5 and v9, IPFIX, sFlow, files of nfcapd",
     )
 
 

@@ -11,7 +11,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dpkt
 import pytest
+from tests.capture.sources.flows import sflow
 from tests.capture.sources.flows.collector import Collector
 from tests.capture.sources.flows.decoded import decoded
 from tests.capture.sources.flows.exports import (
@@ -158,13 +160,13 @@ def unread_bytes(port: int) -> int | None:
     return None
 
 
-def collected(datagrams: list[bytes], folder: Path) -> Path:
-    """The file in which nfcapd stores the records of datagrams."""
+def collected(datagrams: list[bytes], folder: Path, program: str = "nfcapd") -> Path:
+    """The file in which nfcapd, or sfcapd, stores the records of datagrams."""
     folder.mkdir()
     port = free_port()
     # One file: nfcapd begins another at each multiple of the interval.
     places = ["-b", "127.0.0.1", "-p", str(port), "-w", str(folder), "-t", "86400"]
-    command = ["nfcapd", *places, "-B", "8388608"]
+    command = [program, *places, "-B", "8388608"]
     with (
         subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as nfcapd,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
@@ -217,6 +219,36 @@ def test_records_of_softflowd_are_those_that_nfdump_stores(version: int, tmp_pat
     of_gscope = Counter(map(_as_nfdump, found))
     assert of_gscope == of_nfdump(collected(datagrams, tmp_path / "nfcapd"))
     assert of_gscope.total() > 400
+
+
+@needs("sfcapd", "nfdump")
+def test_samples_of_sflow_are_those_that_nfdump_stores(tmp_path: Path) -> None:
+    capture = tmp_path / "traffic.pcap"
+    write_pcap(TrafficProfile(seed=6, packets_per_second=500), capture, 1000)
+    with capture.open("rb") as file:
+        frames = [frame for _, frame in dpkt.pcap.Reader(file)]
+    samples = [sflow.sample([sflow.header(frame[:128], len(frame))], rate=10) for frame in frames]
+    datagrams = [
+        sflow.datagram(samples[n : n + 7], n // 7, sub_agent=2) for n in range(0, len(samples), 7)
+    ]
+    found, source = decoded(tmp_path, datagrams)
+    assert source.stats.dropped_packets == 0
+    of_gscope = Counter(map(_as_sfcapd, found))
+    assert of_gscope == of_nfdump(collected(datagrams, tmp_path / "sfcapd", "sfcapd"))
+    assert of_gscope.total() == 1000
+
+
+def _as_sfcapd(record: Record | str) -> tuple[str, ...]:
+    """A record as sfcapd stores it: scaled, the type of ICMP as a port, and zeros without IP."""
+    assert isinstance(record, dict)
+    interval = record["sampling_interval"]
+    counts = [str(interval * record[name]) for name in ("packets", "bytes")]
+    if "srcIP" not in record:
+        return ("0.0.0.0", "0.0.0.0", "0", "0", "0", *counts)
+    source, destination, *rest = _as_nfdump(record)[:5]
+    if "type" in record:
+        rest[:2] = str(record["type"]), f"0.{record['code']}"
+    return (source, destination, *rest, *counts)
 
 
 def _as_nfdump(record: Record | str) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Flow records: exports of NetFlow and IPFIX, decoded into packets of a fixed layout."""
+"""Flow records: exports of NetFlow, IPFIX and sFlow, decoded into packets of a fixed layout."""

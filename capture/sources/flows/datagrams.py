@@ -6,14 +6,13 @@ fits. Datagrams to a usual port of collectors that are not recognised are malfor
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from gscope.capture.kernels.intrinsics import be16, be32, ld8, st8, st16, st32, st64
 from gscope.capture.kernels.jit import kernel_part
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.flow import layout
-from gscope.capture.packet.flow.layout import BITS, LINKTYPE_FLOW, REASON_SHIFT, RECORD_BYTES
+from gscope.capture.packet.flow.layout import BITS, RECORD_BYTES
 from gscope.capture.sources.flows import state
+from gscope.capture.sources.flows.output import Output, emit, emit_odd
 from gscope.capture.sources.flows.records import (
     HEADER_BITS,
     MAPPED,
@@ -51,52 +50,6 @@ for _offset in (
     layout.VERSION,
 ):
     _V5_BITS |= 1 << BITS[_offset]
-
-
-class Output(NamedTuple):
-    """Where flow records are written: addresses of the arrays of a block, and the arrival.
-
-    Attributes:
-        data: ``Block.data``.
-        offset: ``Block.offset``.
-        caplen: ``Block.caplen``.
-        wirelen: ``Block.wirelen``.
-        time_ns: ``Block.time_ns``.
-        linktype: ``Block.linktype``.
-        arrived_ns: when the datagram arrived.
-    """
-
-    data: int
-    offset: int
-    caplen: int
-    wirelen: int
-    time_ns: int
-    linktype: int
-    arrived_ns: int
-
-
-@kernel_part
-def _emit(to: Output, count: int, wire_bytes: int) -> int:
-    """Index the record at position ``count``; return the position of the next one."""
-    st64(to.offset + 8 * count, count * RECORD_BYTES)
-    st32(to.caplen + 4 * count, RECORD_BYTES)
-    st32(to.wirelen + 4 * count, wire_bytes)
-    st64(to.time_ns + 8 * count, to.arrived_ns)
-    st32(to.linktype + 4 * count, LINKTYPE_FLOW)
-    return count + 1
-
-
-@kernel_part
-def emit_odd(to: Output, count: int, reason: int, wire_bytes: int) -> int:
-    """Index something undecodable at position ``count``; return the position of the next one.
-
-    An earlier record may have been there, and ports are loaded from any record.
-    """
-    record = to.data + count * RECORD_BYTES
-    for offset in range(8, RECORD_BYTES, 8):
-        st64(record + offset, 0)
-    st64(record, reason << REASON_SHIFT)
-    return _emit(to, count, wire_bytes)
 
 
 @kernel_part
@@ -237,7 +190,7 @@ def _read_data(
         else:
             present = note_version(out, present)
             finish_record(out, present, interval_of(tables, source.stream))
-            count = _emit(to, count, following - at)
+            count = emit(to, count, following - at)
         records += 1
         at = following
     return count, records
@@ -263,7 +216,7 @@ def _read_v5(
         if record + V5_RECORD_BYTES > end:
             return emit_odd(to, count, _MALFORMED, size)
         _read_v5_record(source, record, to.data + count * RECORD_BYTES, interval)
-        count = _emit(to, count, V5_RECORD_BYTES)
+        count = emit(to, count, V5_RECORD_BYTES)
         record += V5_RECORD_BYTES
     return count
 

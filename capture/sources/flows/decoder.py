@@ -9,7 +9,7 @@ from gscope.capture.packet.workspace import WORKSPACE_BYTES
 from gscope.capture.sources.block import Block
 from gscope.capture.sources.flows import state
 from gscope.capture.sources.flows.datagrams import MAX_DATAGRAM_RECORDS
-from gscope.capture.sources.flows.exports import read_exports
+from gscope.capture.sources.flows.exports import LOCATED_BYTES, read_exports
 
 BLOCK_RECORDS = 4096
 """Flow records after which a block is handed out: they fit into the second-level cache."""
@@ -29,13 +29,13 @@ class ExportDecoder:
         self.records = 0
         self.received_bytes = 0
         self._tables = state.new_state()
-        self._workspace = np.zeros(64 + WORKSPACE_BYTES, np.uint8)
+        self._workspace = np.zeros(LOCATED_BYTES + WORKSPACE_BYTES, np.uint8)
         self._block: Block | None = None
         self._first = 0
 
     @property
     def lost(self) -> int:
-        """What is missing by sequence numbers: records, or datagrams of NetFlow v9."""
+        """What is missing by sequence numbers: records, or datagrams of NetFlow v9 and sFlow."""
         return int(self._tables.counters[state.LOST_TOTAL])
 
     @property
@@ -95,7 +95,7 @@ class ExportDecoder:
         if is_ended and counters[state.PACKETS] and not counters[state.DATAGRAMS]:
             found.append(
                 f"{name}: none of {counters[state.PACKETS]} packets is an export of flow"
-                " records (NetFlow v5 or v9, or IPFIX)"
+                " records (NetFlow v5 or v9, IPFIX, or sFlow v5)"
             )
         if counters[state.OVERFLOWS]:
             found.append(

@@ -20,8 +20,10 @@ from gscope.capture.packet.record import (
 )
 from gscope.capture.packet.workspace import begin_batch
 from gscope.capture.sources.flows import state
-from gscope.capture.sources.flows.datagrams import Output, emit_odd, is_export, read_datagram
+from gscope.capture.sources.flows.datagrams import is_export, read_datagram
+from gscope.capture.sources.flows.output import Output, emit_odd
 from gscope.capture.sources.flows.records import MAPPED
+from gscope.capture.sources.flows.sflow import Inner, is_sflow, read_sflow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,8 +32,11 @@ if TYPE_CHECKING:
     from gscope.capture.sources.block import IndexArrays
     from gscope.capture.sources.flows.state import ExportState
 
-COLLECTOR_PORTS = (2055, 2056, 4739, 9995, 9996)
+COLLECTOR_PORTS = (2055, 2056, 4739, 6343, 9995, 9996)
 """Ports to which exporters send by default."""
+
+LOCATED_BYTES = 192
+"""Bytes for what ``locate`` finds: a packet's record, and the record and index of a sampled header."""
 
 _UDP, _UDP_HEADER_BYTES = 17, 8
 _MALFORMED = int(Reason.FLOW_MALFORMED)
@@ -60,7 +65,8 @@ def read_exports(
         records: its index arrays.
         limit: number of records at which to stop; a whole datagram more has room.
         tables: the state of exports, which is updated.
-        workspace: memory for a packet's record, and then that of ``locate``.
+        workspace: ``LOCATED_BYTES`` for the records of a packet and of a sampled header, and then
+            the workspace of ``locate``.
 
     Returns:
         The index of the first packet that was not read, and the number of flow records.
@@ -73,7 +79,8 @@ def read_exports(
         linktypes=address_of(packets[4]),
     )
     record = address_of(workspace)
-    work = record + 64
+    inner = Inner(record + 64, record + 128, record + LOCATED_BYTES)
+    work = inner.workspace
     found = 0
     while first < count and found < limit:
         begin_batch(work)
@@ -101,6 +108,9 @@ def read_exports(
             if is_export(at, stop - at, is_cut):
                 high, low = _sender(ld64(record + L3), (info >> VERSION_SHIFT) & 15)
                 found = read_datagram(tables, at, stop, high, low, to, found)
+            elif is_sflow(at, stop - at, is_cut):
+                tables.counters[state.DATAGRAMS] += 1
+                found = read_sflow(tables, at, stop, is_cut, to, found, inner)
             elif port in COLLECTOR_PORTS and (stop > at or is_cut):
                 found = emit_odd(to, found, _MALFORMED, wire_bytes)
         first += 1
