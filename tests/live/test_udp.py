@@ -64,7 +64,7 @@ def test_rows_are_those_of_a_capture_of_the_same_datagrams(live: Any, tmp_path: 
 
 
 @needs("softflowd", "nfcapd", "nfdump")
-@pytest.mark.parametrize("version", [9, 10])
+@pytest.mark.parametrize("version", [9, pytest.param(10, marks=pytest.mark.long)])
 def test_sums_of_what_softflowd_sends_are_those_of_nfcapd(
     version: int, live: Any, tmp_path: Path
 ) -> None:
