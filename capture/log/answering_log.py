@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.thinnable_log import ThinnableLog
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from gscope.queries.streams.messages import Extent, Message
 
 
-class AnsweringLog(ThinnableLog):
+class AnsweringLog(ThinnableLog, ABC):
     """A log that may have streams of answers."""
 
     _folder: Path
@@ -58,5 +59,6 @@ class AnsweringLog(ThinnableLog):
             raise StreamError(problem)
         self._publish([self._sealer.write_answers(stream, rows, extents)])
 
+    @abstractmethod
     def _publish(self, messages: Sequence[Message]) -> bool:
-        raise NotImplementedError
+        """Publish messages to readers; return False if the disk is full and they must wait."""

@@ -4,7 +4,7 @@ set -eu
 fail() { printf '%s\n' "$*" >&2; exit 1; }
 files() {
   find / -xdev \( -path /proc -o -path /run -o -path /try -o -path /tmp -o -path /var/lib/apt -o -path /var/cache/apt \
-    -o -path /var/lib/dpkg -o -path /var/log -o -path /root/.cache \) -prune -o -print | sort
+    -o -path /var/lib/dpkg -o -path /var/log -o -path "$HOME/.cache" \) -prune -o -print | sort
 }
 quiet() { "$@" > /try/out.log 2>&1 || { cat /try/out.log >&2; fail "failed: $*"; }; }
 

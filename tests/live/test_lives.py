@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gscope.cli.rundir.records import RunRecord
 
 NUMBERED = "SELECT time, id FROM UDP"
 
@@ -36,15 +35,6 @@ def network() -> Iterator[None]:
     """Devices of our own; without the right to make them the test is skipped."""
     with own_network():
         yield
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
-    """A work dir; whatever still runs there at the end is ended."""
-    yield tmp_path / "work"
-    for left in find_runs(tmp_path / "work"):
-        if left.is_alive:
-            os.kill(left.pid, signal.SIGKILL)
 
 
 def detached(work: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -89,10 +79,7 @@ def test_a_killed_run_is_resumed_and_answers_each_logged_row_once(
     sent = send(udp(n) for n in range(30))
     (record,) = find_runs(work)
     wait_for(partial(holds, record.path / "log", sent), "the rows in the log")
-    kill(record)
-    wait_for(
-        lambda: [each.standing for each in find_runs(work)] == ["stale"], "its lock to be free"
-    )
+    kill(work)
     others = ("-e", "SELECT time FROM UDP", "-i", DEVICE, "-w", out, "--run", "numbers")
     refused = run("run", *others, "--work-dir", work)
     assert refused.returncode == 2
@@ -111,12 +98,16 @@ def holds(log: Path, rows: int) -> bool:
     return sum(each.rows for each in read_log(log) if isinstance(each, Batch)) >= rows
 
 
-def kill(record: RunRecord) -> None:
-    """End the supervisor at once, and wait until its daemon has noticed."""
+def kill(work: Path) -> None:
+    """End the supervisor of the only run at once, and wait until the run can be resumed."""
+    (record,) = find_runs(work)
     daemon = record.processes["capture"].pid
     assert daemon is not None
     os.kill(record.pid, signal.SIGKILL)
     wait_for(lambda: not is_alive(daemon), "the end of the daemon")
+    wait_for(
+        lambda: [each.standing for each in find_runs(work)] == ["stale"], "its lock to be free"
+    )
 
 
 def numbers(folder: Path, kind: str) -> list[int]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
-import signal
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,8 +13,6 @@ from tests.cli.outlets.servers import HookServer
 from tests.live.test_lives import detached, kill, numbers
 from tests.live.test_run import udp
 from tests.support.gscope_command import run, status, wait_for
-
-from gscope.cli.rundir.records import find_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,15 +27,6 @@ def network() -> Iterator[None]:
     with own_network():
         run_ip("link", "set", "lo", "up")
         yield
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
-    """A work dir; whatever still runs there at the end is ended."""
-    yield tmp_path / "work"
-    for left in find_runs(tmp_path / "work"):
-        if left.is_alive:
-            os.kill(left.pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -67,11 +54,7 @@ def test_a_killed_run_sends_each_row_of_its_file_once(
     server.kill()
     count += send(udp(n) for n in range(count, count + 30))
     wait_for(lambda: outlet(work, "waiting_rows") == 30, "the rows in the spool")
-    (record,) = find_runs(work)
-    kill(record)
-    wait_for(
-        lambda: [each.standing for each in find_runs(work)] == ["stale"], "its lock to be free"
-    )
+    kill(work)
     server.start()
     begun = begin()
     assert begun.returncode == 0, begun.stderr
@@ -102,11 +85,7 @@ def test_a_killed_run_sends_each_event_of_an_alert_once(
     server.kill()
     count += send(udp(n) for n in range(count, count + 30))
     wait_for(lambda: file.read_text().count("\n") == count + 1, "further rows in the file")
-    (record,) = find_runs(work)
-    kill(record)
-    wait_for(
-        lambda: [each.standing for each in find_runs(work)] == ["stale"], "its lock to be free"
-    )
+    kill(work)
     server.start()
     begun = begin()
     assert begun.returncode == 0, begun.stderr

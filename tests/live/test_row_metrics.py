@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
-import signal
 import socket
 import subprocess
 import time
@@ -19,8 +17,6 @@ from tests.live.test_lives import kill
 from tests.live.test_run import udp
 from tests.support.gscope_command import run, status, wait_for
 from tests.support.requirements import needs
-
-from gscope.cli.rundir.records import find_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,15 +34,6 @@ def network() -> Iterator[None]:
     with own_network():
         run_ip("link", "set", "lo", "up")
         yield
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Iterator[Path]:
-    """A work dir; whatever still runs there at the end is ended."""
-    yield tmp_path / "work"
-    for left in find_runs(tmp_path / "work"):
-        if left.is_alive:
-            os.kill(left.pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -112,11 +99,7 @@ def test_scrapes_have_the_rows_of_the_file_also_after_a_kill(
     wait_for(lambda: status(work)["row_metrics"][0]["series"], "the series in the status")
     # The link is silent: its epochs end, and their series.
     wait_for(lambda: scraped(port)[0] is not None and not scraped(port)[1], "an empty epoch")
-    (record,) = find_runs(work)
-    kill(record)
-    wait_for(
-        lambda: [each.standing for each in find_runs(work)] == ["stale"], "its lock to be free"
-    )
+    kill(work)
     before = len(seen)
     begin(work, out, port)
     sends_until(lambda: any(rows for _, rows in seen[before:]))

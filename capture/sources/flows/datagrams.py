@@ -12,10 +12,10 @@ from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.flow import layout
 from gscope.capture.packet.flow.layout import BITS, RECORD_BYTES
 from gscope.capture.sources.flows import state
+from gscope.capture.sources.flows.addresses import put_ipv4
 from gscope.capture.sources.flows.output import Output, emit, emit_odd
 from gscope.capture.sources.flows.records import (
     HEADER_BITS,
-    MAPPED,
     Datagram,
     begin_record,
     finish_record,
@@ -229,9 +229,9 @@ def _time(source: Datagram, switched_ms: int) -> int:
 @kernel_part
 def _read_v5_record(source: Datagram, at: int, out: int, interval: int) -> None:
     begin_record(out, source)
-    for target, begin in ((layout.SRC_IP, 0), (layout.DEST_IP, 4), (layout.NEXT_HOP, 8)):
-        st64(out + target, 0)
-        st64(out + target + 8, MAPPED | be32(at + begin))
+    put_ipv4(at, out + layout.SRC_IP)
+    put_ipv4(at + 4, out + layout.DEST_IP)
+    put_ipv4(at + 8, out + layout.NEXT_HOP)
     st32(out + layout.INPUT, be16(at + 12))
     st32(out + layout.OUTPUT, be16(at + 14))
     st64(out + layout.PACKETS, be32(at + 16))

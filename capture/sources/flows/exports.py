@@ -20,10 +20,11 @@ from gscope.capture.packet.record import (
 )
 from gscope.capture.packet.workspace import begin_batch
 from gscope.capture.sources.flows import state
+from gscope.capture.sources.flows.addresses import MAPPED
 from gscope.capture.sources.flows.datagrams import is_export, read_datagram
 from gscope.capture.sources.flows.output import Output, emit_odd
-from gscope.capture.sources.flows.records import MAPPED
-from gscope.capture.sources.flows.sflow import Inner, is_sflow, read_sflow
+from gscope.capture.sources.flows.samples import Inner
+from gscope.capture.sources.flows.sflow import is_sflow, read_sflow
 
 if TYPE_CHECKING:
     import numpy as np

@@ -23,6 +23,7 @@ from gscope.capture.packet.flow import layout
 from gscope.capture.packet.flow.layout import BITS, CERTAIN
 from gscope.capture.packet.payload import carries_ports, ipv6_low
 from gscope.capture.sources.flows import state
+from gscope.capture.sources.flows.addresses import MAPPED
 from gscope.capture.sources.flows.elements import (
     ICMP,
     IPV4,
@@ -39,9 +40,6 @@ from gscope.capture.sources.flows.elements import (
 from gscope.capture.sources.flows.state import FIELDS, FIRST_FIELD, SCRATCH, ExportState
 from gscope.capture.sources.flows.templates import ACTION_SHIFT, VARIABLE
 from gscope.queries.int64 import MAX_INT, MAX_TIME_NS
-
-MAPPED = 0xFFFF << 32
-"""The low half of an IPv4 address, without the address."""
 
 _SRC_IP, _DEST_IP = 1 << BITS[layout.SRC_IP], 1 << BITS[layout.DEST_IP]
 _TYPE, _CODE = 1 << BITS[layout.TYPE], 1 << BITS[layout.CODE]

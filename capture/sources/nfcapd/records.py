@@ -28,7 +28,8 @@ from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.flow import layout
 from gscope.capture.packet.flow.layout import BITS, CERTAIN, REASON_SHIFT, RECORD_BYTES
 from gscope.capture.packet.payload import ipv6_low
-from gscope.capture.sources.flows.records import MAPPED, finish_record, note_version
+from gscope.capture.sources.flows.addresses import MAPPED
+from gscope.capture.sources.flows.records import finish_record, note_version
 from gscope.capture.sources.nfcapd import layout as stored
 from gscope.queries.int64 import MAX_INT, MAX_TIME_NS
 
