@@ -30,6 +30,7 @@ from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.engine.operators.base import pending_input
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.engine.storage.outputs import read_output, remove_output
@@ -191,7 +192,7 @@ def _by_spark(
         return lambda _step, _steps: 0
     from gscope.engine.spark.evaluation import Evaluator
 
-    evaluator = Evaluator(session, program, folder / "log", commits)
+    evaluator = Evaluator(ReadySpark(session), program, folder / "log", commits)
 
     def evaluate(step: Step, steps: Steps) -> int:
         evaluation = evaluator.run(step)

@@ -33,6 +33,7 @@ from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -96,7 +97,7 @@ def measure(
         [QueryText(QUERIES[name], name)], CompileContext(("main1", "main2"))
     ).program
     commits = CommitLog(folder / "job")
-    evaluator = Evaluator(session, program, folder / "log", commits)
+    evaluator = Evaluator(ReadySpark(session), program, folder / "log", commits)
     steps = Steps(program)
     costs = []
     for epoch in range(WARM_EPOCHS + epochs):

@@ -29,8 +29,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.segments import PLAIN
 from gscope.engine.spark import task_planner
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.spark.sql.inputs import InputViews
 from gscope.engine.spark.staging.outputs import Outputs
+from gscope.engine.spark.tasks.here import TasksHere
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -71,9 +73,11 @@ def measure(text: str, rows: int, epoch_s: int, folder: Path) -> tuple[float, in
     messages = list(_messages(program, rows, epoch_s, folder / "log"))
     commits = CommitLog(folder / "job")
     session: SparkSession = cast("SparkSession", None)
-    inputs = InputViews(session, program, folder / "log", commits.carry)
+    inputs = InputViews(ReadySpark(session), program, folder / "log", commits.carry)
     queries = {query: query for query, _ in program.results}
-    stage = task_planner.TaskStage(session, program, inputs, Outputs(program, commits), queries)
+    stage = task_planner.TaskStage(
+        ReadySpark(session), program, inputs, Outputs(program, commits), queries, TasksHere()
+    )
     steps = Steps(program)
     begun, read, pairs = time.process_time(), 0, 0
     for together in messages:

@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -28,6 +29,7 @@ from gscope.engine.spark import task_planner
 from gscope.engine.spark.sql.inputs import InputViews
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.task_planner import TaskStage
+from gscope.engine.spark.tasks.here import TasksHere
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -83,16 +85,16 @@ def measure(name: str, how: str, tuples: int, epochs: int, data: Path) -> list[T
     folder = Path(tempfile.mkdtemp(prefix="gscope-tasks-"))
     commits, steps = CommitLog(folder), Steps(program)
     sources = [(q, s.query) for q, s in program.results if isinstance(s, QueryInput)]
-    none: Any = None
-    inputs = InputViews(none, program, data, commits.carry)
-    stage = TaskStage(none, program, inputs, Outputs(program, commits), dict(sources))
+    spark: Any = SimpleNamespace(cores=CORES, is_ready=True, session=None)
+    inputs = InputViews(spark, program, data, commits.carry)
+    outputs = Outputs(program, commits)
+    stage = TaskStage(spark, program, inputs, outputs, dict(sources), TasksHere())
     found = []
     for epoch in range(epochs + 1):
         costs = TaskCosts()
         steps.on_messages(epoch_messages(program, f"{name}-{how}", tuples, epoch, data))
         with (
             mock.patch.object(task_planner, "run_tasks", costs.run),
-            mock.patch.object(TaskStage, "_cores", return_value=CORES),
         ):
             while (step := steps.next()) is not None:
                 run = stage.run(step, _uses(step, [query for _, query in sources]))

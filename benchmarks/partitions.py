@@ -44,6 +44,7 @@ from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -106,7 +107,7 @@ def once(
         with launch_jvm(with_archive(java), folder) as jvm:
             session = start_session(jvm, SessionSettings(cores=cores))
             commits = CommitLog(folder / "job")
-            evaluator = Evaluator(session, program, data, commits)
+            evaluator = Evaluator(ReadySpark(session), program, data, commits)
             operators = Steps(program)
             found = []
             for epoch in range(steps + 1):

@@ -1,9 +1,9 @@
 """The HFTA job: ``python -m gscope.engine.job RUN_DIR``.
 
-A long-lived driver: it starts its JVM at once, waits for the line ``connect`` on standard input
-(the program is compiled and the capture daemon listens), then evaluates one step after another
-until all streams have ended. When standard input closes, the supervisor has died, and the job ends
-too.
+A long-lived driver: it waits for the lines ``program`` (the queries are compiled) and ``connect``
+(the capture daemon listens) on standard input, then evaluates one step after another until all
+streams have ended. It starts Spark at once, or when a step needs it. When standard input closes, the
+supervisor has died, and the job ends too.
 """
 
 from __future__ import annotations
@@ -18,45 +18,36 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gscope.engine.settings import JobSecrets, JobSettings
+from gscope.engine.monitoring.step_progress import StepWatch
+from gscope.engine.settings import JobSettings
 from gscope.engine.spark.cluster.master import Master, ensure_reachable
-from gscope.engine.spark.jvm.class_data_archive import build_later, with_archive
-from gscope.engine.spark.jvm.gateway import JvmProcess, launch_jvm
-from gscope.engine.spark.jvm.java import find_java
-from gscope.engine.spark.jvm.jvm_settings import JvmSettings
+from gscope.engine.spark.jvm.jvm_watchdog import report_failure
+from gscope.engine.spark.spark_start import SparkStart
+from gscope.engine.spark.tasks.here import TasksHere
 from gscope.engine.storage.counts import Counts
 from gscope.engine.termination import Termination
-from gscope.errors import GscopeError, GsqlError, JavaGoneError, UsageError, UserCodeError
+from gscope.errors import GscopeError
 from gscope.queries.run_folder.layout import JOB_FOLDER, LIMITS_FILE, LOG_FOLDER, SOCKET_FILE
 from gscope.queries.run_folder.startup import settle
 from gscope.queries.streams.event_codec import EventWriter, to_plain
 from gscope.queries.streams.process_events import (
     BoundsPromised,
     CommittedOutput,
-    JavaStarted,
     JobFinished,
-    ProcessError,
-    SparkReady,
+    JobReady,
     StepCommitted,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import SparkSession
-
     from gscope.engine.log_client.inbox import Inbox
     from gscope.engine.monitoring.observer import JobObserver
-    from gscope.engine.monitoring.step_progress import StepWatch
-    from gscope.engine.spark.cluster.executors import ExecutorWatch
-    from gscope.engine.spark.cluster.settings import ClusterSettings
     from gscope.engine.spark.evaluation import Evaluator
-    from gscope.engine.spark.jvm.session import SessionSettings
     from gscope.engine.steps.disk_budget import JobDiskBudget
     from gscope.engine.steps.epoch_thresholds import SampleThresholds
     from gscope.engine.steps.steps import Step, Steps
     from gscope.engine.storage.commits import Commit, CommitLog
-    from gscope.engine.storage.transfer.run_files import RunFiles
     from gscope.queries.plan.program import Program
 
 
@@ -76,122 +67,69 @@ class Job:
         self._settings = JobSettings.read(run_dir)
         self._phases: dict[str, float] = {}
         self._counted_before = Counts()
-        self._java_pid: int | None = None
+        self._is_described = threading.Event()
         self._connect = threading.Event()
         self._inbox: Inbox | None = None
         self._commits: CommitLog
         self._disk_budget: JobDiskBudget
-        self._watch: StepWatch
-        self._files: RunFiles | None = None
-        self._executors: ExecutorWatch | None = None
+
+    def on_program(self) -> None:
+        """Note that the program is written; for any thread."""
+        self._is_described.set()
 
     def on_daemon(self) -> None:
         """Note that a daemon listens: the first one, or one that takes over. For any thread."""
+        self._is_described.set()
         self._connect.set()
         if self._inbox is not None:
             # In a thread: a hanging daemon blocks this, and the caller must keep watching stdin.
             threading.Thread(target=self._inbox.renew, name="renew leases", daemon=True).start()
 
     def run(self) -> None:
-        """Start Java, wait until a daemon listens, and answer all queries.
+        """Wait until a daemon listens, and answer all queries; start Spark when it is needed.
 
         Raises:
             GscopeError: Java, Spark or the stream log failed; one sentence.
         """
-        master = Master.parse(self._settings.master)
-        ensure_reachable(master)
-        settings = with_archive(
-            JvmSettings(
-                find_java(),
-                heap_bytes=self._settings.heap_bytes,
-                only_c1=not self._settings.expects_much,
-                master=master,
-                # Further configuration may name jars of the user.
-                verifies=not master.is_local or bool(self._settings.spark_conf),
-            )
-        )
+        settings = self._settings
+        ensure_reachable(Master.parse(settings.master))
         _sweep(self._run_dir / JOB_FOLDER)
-        with self._launch(settings) as jvm:
-            self._phase("jvm_launched")
-            self._events.send(JavaStarted(jvm.pid))
+        here = TasksHere(settings.cores)
+        watch = StepWatch()
+        with SparkStart(
+            self._run_dir, settings, self._events, self._termination, watch, here
+        ) as spark:
+            if not settings.starts_spark_when_needed:
+                spark.start()
             self._load()
-            # imported only now, while the JVM starts
-            from gscope.engine.log_client.inbox import Inbox  # noqa: F401
-            from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
-            from gscope.engine.spark.jvm.jvm_watchdog import JvmWatchdog
-            from gscope.engine.spark.jvm.session import start_session, stop_session
+            program = None
+            if settings.starts_spark_when_needed:
+                program = self._described()
+                from gscope.engine.spark.small_steps import needs_sql
 
-            chosen = self._session_settings(master)
-            session = start_session(jvm, chosen)
-            try:
-                if chosen.cluster is not None:
-                    self._prepare_cluster(session, chosen.cluster, jvm)
-                self._phase("session")
-                # Another process if the first could not use its class-data archive.
-                self._events.send(JavaStarted(jvm.pid))
-                self._java_pid = jvm.pid
-                self._events.send(SparkReady(self._phases["session"]))
-                leave = self._termination.leave
-                executors = self._executors
-                with JvmWatchdog(jvm, session, self._events, self._watch, leave, executors):
-                    self._connect.wait()
-                    self._phase("connected")
-                    steps = self._answer(session)
-            finally:
-                stop_session(session, jvm)
-                if self._files is not None:
-                    self._files.stop()
+                if needs_sql(program):
+                    spark.start()
+            if settings.leaves_all_to_spark:
+                _ = spark.session
+            self._events.send(JobReady())
+            self._connect.wait()
+            self._phase("connected")
+            steps = self._answer(spark, program or self._program(), here, watch)
+            self._phases |= spark.phases
         self._phase("finished")
-        if not settings.has_managers:
-            build_later(settings)
+        spark.build_archive_later()
         self._events.send(JobFinished(steps, self._phases))
 
-    def _session_settings(self, master: Master) -> SessionSettings:
-        from gscope.engine.spark.jvm.session import SessionSettings
-
-        settings = self._settings
-        cluster = None
-        if not master.is_local:
-            from gscope.engine.spark.cluster.settings import ClusterSettings
-
-            cluster = ClusterSettings(
-                master,
-                settings.driver_host,
-                settings.executor_python,
-                JobSecrets.read(self._run_dir).spark,
-                settings.spark_conf,
-            )
-        return SessionSettings(
-            cores=settings.cores,
-            interprets=settings.expects_little,
-            master=master.text if master.text != "local" else None,
-            extra={} if cluster is not None else settings.spark_conf,
-            cluster=cluster,
-        )
-
-    def _prepare_cluster(
-        self, session: SparkSession, cluster: ClusterSettings, jvm: JvmProcess
-    ) -> None:
-        """Wait for executors, check them, and let them reach the files of the run."""
-        from gscope.engine.spark.cluster.executors import ExecutorWatch, prepare_executors
-        from gscope.engine.spark.jvm.ended_java import explained_end
-        from gscope.engine.storage.transfer.run_files import prepare_files
-
-        with explained_end(cluster.master, jvm):
-            prepare_executors(session, cluster)
-        self._executors = ExecutorWatch(session)
-        self._files = prepare_files(
-            session,
-            self._run_dir,
-            self._run_dir / JOB_FOLDER,
-            cluster.chosen_driver_host(),
-            self._settings.file_port,
-            JobSecrets.read(self._run_dir).tls,
-        )
+    def _described(self) -> Program:
+        """Return the program, once it is written."""
+        self._is_described.wait()
+        return self._program()
 
     def _load(self) -> None:
-        """Open the commit log, with modules that load while Java starts, which takes longer."""
-        from gscope.engine.monitoring.step_progress import StepWatch
+        """Open the commit log, and load the modules that evaluate steps."""
+        # Imported while the query is compiled, and Java starts.
+        from gscope.engine.log_client.inbox import Inbox  # noqa: F401
+        from gscope.engine.spark.evaluation import Evaluator  # noqa: F401
         from gscope.engine.steps.disk_budget import JobDiskBudget
         from gscope.engine.storage.commits import CommitLog
 
@@ -199,31 +137,24 @@ class Job:
         self._disk_budget = JobDiskBudget(
             self._commits, self._settings.disk_bytes, is_live=self._settings.is_live
         )
-        self._watch = StepWatch()
 
-    def _launch(self, settings: JvmSettings) -> JvmProcess:
-        """Start a Java that does not outlive this process, whenever that is terminated."""
-        with self._termination.opening():
-            jvm = launch_jvm(settings, self._run_dir / JOB_FOLDER)
-            self._termination.close_first(jvm.stop)
-        return jvm
-
-    def _answer(self, session: SparkSession) -> int:
+    def _answer(
+        self, spark: SparkStart, program: Program, here: TasksHere, watch: StepWatch
+    ) -> int:
         """Evaluate all steps after the last commit; return the number of the last step."""
         from gscope.engine.log_client.inbox import Inbox
         from gscope.engine.monitoring.observer import JobObserver
         from gscope.engine.spark.evaluation import Evaluator
         from gscope.engine.steps.steps import Steps
 
-        program = self._program()
         steps = Steps(
             program, frozenset(self._settings.latent_interfaces), samples=self._samples(program)
         )
         commits = self._recover(steps)
-        observer = JobObserver(self._run_dir, steps, commits, self._java_pid, self._watch)
+        observer = JobObserver(self._run_dir, steps, commits, lambda: spark.java_pid, watch)
         # If all was answered before a crash, the daemon is gone.
         if not steps.is_finished:
-            evaluator = Evaluator(session, program, self._run_dir / LOG_FOLDER, self._commits)
+            evaluator = Evaluator(spark, program, self._run_dir / LOG_FOLDER, self._commits, here)
             socket = self._run_dir / SOCKET_FILE
             limits = self._run_dir / LOG_FOLDER / LIMITS_FILE
             with Inbox(socket, steps.needed(), self._connect, limits) as self._inbox:
@@ -397,10 +328,13 @@ def _sweep(folder: Path) -> None:
 
 
 def _watch_supervisor(job: Job) -> None:
-    """Notify ``job`` when a daemon listens; end the process when the supervisor has died."""
+    """Notify ``job`` of the program and of each daemon; end the process when the supervisor has died."""
     for line in sys.stdin:
-        if line.strip() == "connect":
-            job.on_daemon()
+        match line.strip():
+            case "program":
+                job.on_program()
+            case "connect":
+                job.on_daemon()
     # no clean-up is needed: the JVM sees its own pipe close, and a commit is atomic
     os._exit(1)
 
@@ -415,14 +349,8 @@ def main() -> None:
         job = Job(Path(sys.argv[1]), events, termination)
         threading.Thread(target=_watch_supervisor, args=(job,), daemon=True).start()
         job.run()
-    except JavaGoneError as error:
-        from gscope.engine.spark.jvm.jvm_watchdog import report_gone
-
-        report_gone(events, error)
-        raise SystemExit(1) from error
     except GscopeError as error:
-        is_final = isinstance(error, UserCodeError | UsageError | GsqlError)
-        events.send(ProcessError(str(error), is_final=is_final))
+        report_failure(events, error)
         raise SystemExit(1) from error
     finally:
         termination.wait_if_terminating()

@@ -62,6 +62,21 @@ class JobSettings:
     file_port: int = 0
 
     @property
+    def leaves_all_to_spark(self) -> bool:
+        """Whether a user chose how tasks run: no step is evaluated before Spark is ready."""
+        return self.master != "local" or bool(self.spark_conf)
+
+    @property
+    def starts_spark_when_needed(self) -> bool:
+        """Whether a run may end before a step needs Spark: a replay of captures of known size."""
+        return (
+            not self.leaves_all_to_spark
+            and not self.is_live
+            and self.expected_bytes is not None
+            and not self.expects_much
+        )
+
+    @property
     def expects_much(self) -> bool:
         """Whether Java should use all its compilers: they pay in runs of many large steps."""
         return self.expected_bytes is not None and self.expected_bytes >= _MUCH_BYTES

@@ -116,7 +116,7 @@ class RunProcesses:
         self._is_reading_streams = False
 
     def start_job(self, settings: JobSettings, secrets: JobSecrets | None = None) -> None:
-        """Start the HFTA job; it starts its Java and waits for the program."""
+        """Start the HFTA job, which waits for the program."""
         if secrets is not None:
             identity = self._confinement.identity
             uid, gid = (
@@ -158,6 +158,8 @@ class RunProcesses:
         give_folder(self._run_dir / LOG_FOLDER, self._confinement.identity)
         self.settings = settings
         self._write_settings(settings)
+        if (job := self.get(JOB)) is not None and job.state.is_up:
+            job.process.write_line("program")
         self._supervise(
             CAPTURE,
             is_privileged=True,

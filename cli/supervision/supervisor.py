@@ -47,10 +47,11 @@ from gscope.queries.streams.process_events import (
     CaptureProgress,
     InputReport,
     InterfaceFailed,
-    JavaAlive,
     JavaFailed,
     JavaStarted,
+    JobAlive,
     JobFinished,
+    JobReady,
     KernelCompiling,
     Listening,
     ProcessError,
@@ -94,7 +95,7 @@ class Interrupted(GscopeError):
 class Supervisor:
     """The processes of one run, their events and answers.
 
-    ``start_job`` may come long before the program is known, so that Java starts meanwhile.
+    ``start_job`` may come long before the program is known, so that the job loads meanwhile.
 
     Args:
         run_file: the run's record, updated at each change; the run's folder is where it is.
@@ -141,7 +142,7 @@ class Supervisor:
         return self.run_dir / JOB_FOLDER / OUTPUTS_FOLDER
 
     def start_job(self, settings: JobSettings, secrets: JobSecrets | None = None) -> None:
-        """Start the HFTA job, which starts its Java and waits for the program."""
+        """Start the HFTA job, which waits for the program."""
         self._processes.start_job(settings, secrets)
         self.reached("processes started")
 
@@ -288,13 +289,14 @@ class Supervisor:
         match report:
             case JavaStarted(pid=pid):
                 job.on_child(pid)
-            case JavaAlive(step=int(step), still_s=float(still_s)):
+            case JobAlive(step=int(step), still_s=float(still_s), awaits_spark=awaits_spark):
                 self._on_step(step, still_s)
-                self._show_job(step)
+                self._show_job(step, awaits_spark=awaits_spark)
             case JavaFailed(message=message, out_of_memory=out_of_memory):
                 job.complaint, job.lacks_memory = message, out_of_memory
-            case SparkReady() if job.state.is_up:
+            case SparkReady():
                 self.reached("Spark ready")
+            case JobReady() if job.state.is_up:
                 job.on_working(self._silence_s(self._limits.job_s))
                 self._show_job()
             case JobFinished(phases=phases):
@@ -303,7 +305,7 @@ class Supervisor:
                 if self._processes.is_sensor:
                     self._show_served()
 
-    def _show_job(self, step: int | None = None) -> None:
+    def _show_job(self, step: int | None = None, *, awaits_spark: bool = False) -> None:
         """Show what the job does with the rest of the input, once it is all captured."""
         if not self._is_captured:
             return
@@ -311,7 +313,7 @@ class Supervisor:
         if self._processes.is_sensor and job is None:
             self._show_served()
             return
-        if job is not None and not job.state.is_working:
+        if awaits_spark or (job is not None and not job.state.is_working):
             self._observer.on_phase(RunPhase.AWAITING_JAVA)
         else:
             self._observer.on_phase(RunPhase.ANSWERING, "" if step is None else f"step {step}")

@@ -11,7 +11,7 @@ from gscope.engine.monitoring.traces import Tracer
 from gscope.queries.run_folder.layout import JOB_FOLDER, JOB_STATISTICS_FILE, TRACES_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from gscope.engine.steps.steps import Evaluation, Step, Steps
@@ -26,7 +26,7 @@ class JobObserver:
         run_dir: the folder of the run.
         steps: the operators, restored.
         commits: the commits of earlier jobs of the run.
-        java_pid: the process number of Spark's Java; None if there is none.
+        java_pid: returns the process number of Spark's Java; None if there is none.
         watch: measures the current step; None for a new one.
     """
 
@@ -35,7 +35,7 @@ class JobObserver:
         run_dir: Path,
         steps: Steps,
         commits: Sequence[Commit],
-        java_pid: int | None,
+        java_pid: Callable[[], int | None],
         watch: StepWatch | None = None,
     ) -> None:
         self._steps = steps

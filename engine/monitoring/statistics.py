@@ -92,7 +92,7 @@ class JobStatistics:
         path: the path of the file.
         steps: the operators.
         tracer: the tracer of heartbeats.
-        java_pid: the process number of Spark's Java; None if there is none.
+        java_pid: returns the process number of Spark's Java; None if there is none.
         wall_ns: a clock, nanoseconds since 1970.
         monotonic: a monotonic clock, seconds.
 
@@ -105,7 +105,7 @@ class JobStatistics:
         path: Path,
         steps: Steps,
         tracer: Tracer,
-        java_pid: int | None,
+        java_pid: Callable[[], int | None],
         *,
         wall_ns: Callable[[], int] = time.time_ns,
         monotonic: Callable[[], float] = time.monotonic,
@@ -243,14 +243,15 @@ class JobStatistics:
         }
 
     def _process_fields(self) -> dict[str, Any]:
+        java_pid = self._java_pid()
         return {
             "written_ns": self._wall_ns(),
             "pid": os.getpid(),
             "memory_bytes": _memory_bytes("self"),
             "cpu_s": round(time.process_time(), 3),
-            "java_pid": self._java_pid,
-            "java_memory_bytes": _memory_bytes(self._java_pid),
-            "java_cpu_s": _cpu_s(self._java_pid),
+            "java_pid": java_pid,
+            "java_memory_bytes": _memory_bytes(java_pid),
+            "java_cpu_s": _cpu_s(java_pid),
         }
 
     def _stream(self, name: str) -> dict[str, Any]:

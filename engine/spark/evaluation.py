@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from gscope.engine.spark.cluster.traffic import TrafficMeter
@@ -28,6 +29,7 @@ from gscope.engine.spark.staging.trimming import Trimming
 from gscope.engine.spark.step_folds import StepFolds
 from gscope.engine.spark.task_planner import StageResult, TaskStage
 from gscope.engine.spark.tasks.carry_task import kept_rows
+from gscope.engine.spark.tasks.here import TasksHere
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS
 from gscope.engine.steps.node_counts import NodeRun
 from gscope.engine.steps.steps import Carry, Evaluation
@@ -40,6 +42,7 @@ from gscope.queries.plan.program import (
     Program,
     QueryInput,
     TopNode,
+    WatchlistJoinNode,
 )
 from gscope.queries.plan.whole_input import is_whole_input
 from gscope.queries.plan.window_node import WindowNode
@@ -49,10 +52,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.partitions.chain_planner import Carried
+    from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.attempt_counts import AttemptCounts
     from gscope.engine.spark.step_folds import Staged
     from gscope.engine.spark.task_planner import StageRun
@@ -85,33 +89,43 @@ class Evaluator:
     """The evaluator of the steps of one program, on one Spark session.
 
     Args:
-        session: the session.
+        spark: evaluates what tasks in this process cannot.
         program: the program.
         log_folder: the folder to which the paths of segments are relative.
         commits: the commits, which determine where outputs are staged and carries are kept.
+        here: runs the tasks of small steps while Spark is not ready.
     """
 
     def __init__(
-        self, session: SparkSession, program: Program, log_folder: Path, commits: CommitLog
+        self,
+        spark: Spark,
+        program: Program,
+        log_folder: Path,
+        commits: CommitLog,
+        here: TasksHere | None = None,
     ) -> None:
-        self._session = session
-        self._heap_bytes = heap_bytes(session)
+        self._spark = spark
         self._program = program
-        self._inputs = InputViews(session, program, log_folder, commits.carry)
+        self._inputs = InputViews(spark, program, log_folder, commits.carry)
         self._outputs = Outputs(program, commits)
         self._trimming = Trimming(log_folder, commits.carry)
-        self._watchlists = Watchlists(session, program)
-        self._lookups = Lookups(session, program)
+        self._tables = list(_tables(spark, program))
         self._results = {
             query: source.query
             for query, source in program.results
             if isinstance(source, QueryInput)
         }
-        self._own_rows = OwnRows(session, program, self._sql, self._inputs, self._outputs, commits)
-        self._tasks = TaskStage(session, program, self._inputs, self._outputs, self._results)
+        self._own_rows = OwnRows(spark, program, self._sql, self._inputs, self._outputs, commits)
+        self._tasks = TaskStage(
+            spark, program, self._inputs, self._outputs, self._results, here or TasksHere()
+        )
         self._counted_in_sql: AttemptCounts | None = None
         self._registering = threading.Lock()
-        self._traffic = TrafficMeter.of(session)
+        self._traffic = TrafficMeter.of(spark.session) if spark.is_ready else None
+
+    @cached_property
+    def _heap_bytes(self) -> int:
+        return heap_bytes(self._spark.session)
 
     def counts(self) -> Counts:
         """Return the counts so far besides rows; call it between steps."""
@@ -124,8 +138,8 @@ class Evaluator:
         """Evaluate ``step``: stage its outputs and write its carries and states."""
         step, trimmed = self._trimming.applied(step)
         uses = self._uses(step)
-        self._watchlists.refresh()
-        self._lookups.refresh()
+        for table in self._tables:
+            table.refresh()
         rows = self._rows(step, uses)
         rows.trimmed.update(trimmed)
         try:
@@ -315,7 +329,9 @@ class Evaluator:
         late = [rows for side in sides if (rows := self._inputs.late(work, side)) is not None]
         if not late:
             return None
-        counts = (self._session.sql(f"SELECT count(*) FROM {rows}").toArrow() for rows in late)
+        counts = (
+            self._spark.session.sql(f"SELECT count(*) FROM {rows}").toArrow() for rows in late
+        )
         return work.node.query, sum(count.column(0)[0].as_py() for count in counts)
 
     def _sql(self, text: str) -> DataFrame:
@@ -323,15 +339,15 @@ class Evaluator:
         with self._registering:
             if self._counted_in_sql is None:
                 self._counted_in_sql = self._register()
-        return self._session.sql(text)
+        return self._spark.session.sql(text)
 
     def _register(self) -> AttemptCounts:
         nodes = self._program.nodes
-        counts = register_functions(self._session, (e for n in nodes for e in expressions(n)))
+        counts = register_functions(self._spark.session, (e for n in nodes for e in expressions(n)))
         aggregates = (a for node in nodes for a in getattr(node, "aggregates", ()))
-        register_finishers(self._session, aggregates, counts)
+        register_finishers(self._spark.session, aggregates, counts)
         if self._program.user_files:
-            register_folds(self._session)
+            register_folds(self._spark.session)
         return counts
 
     def _uses(self, step: Step) -> dict[str, int]:
@@ -377,6 +393,14 @@ class Evaluator:
         ]
         released = tuple(self._inputs.released(work, side, is_small=is_small) for side in sides)
         return lower(node, Sources(released, epochs, fits_in_memory=rows <= in_memory))
+
+
+def _tables(spark: Spark, program: Program) -> Iterator[Watchlists | Lookups]:
+    """Yield the tables of files that the program reads, which Spark holds."""
+    if any(isinstance(node, WatchlistJoinNode) for node in program.nodes):
+        yield Watchlists(spark.session, program)
+    if program.lookups:
+        yield Lookups(spark.session, program)
 
 
 def _is_one_epoch(node: HftaNode) -> bool:

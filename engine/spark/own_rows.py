@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.spark.staging.outputs import Outputs
     from gscope.engine.spark.tasks.state_runner import FoldResult
@@ -48,7 +49,7 @@ class OwnRows:
     """The evaluation of the operators of one program that keep rows.
 
     Args:
-        session: the session that runs their tasks.
+        spark: runs their tasks.
         program: the program.
         sql: returns the rows of a text of Spark SQL.
         inputs: the rows that operators read.
@@ -58,7 +59,7 @@ class OwnRows:
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: Spark,
         program: Program,
         sql: Callable[[str], DataFrame],
         inputs: InputViews,
@@ -67,7 +68,7 @@ class OwnRows:
     ) -> None:
         self._spark_sql = sql
         self._outputs = outputs
-        common = (session, self._sql, inputs, commits.carry)
+        common = (spark, self._sql, inputs, commits.carry)
         self._folds = FoldRunner(*common, program.user_files)
         self._windows = WindowRunner(*common)
         self._samples = SampleRunner(*common, program.user_files)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gscope.engine.spark.partitions import limits
 from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
+from gscope.engine.spark.tasks.here import MOST_ROWS, TasksHere
 from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join
 from gscope.engine.spark.tasks.released_rows import (
     UNKNOWN,
@@ -34,16 +35,14 @@ from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
     SelectionNode,
-    StreamInput,
     TopNode,
+    node_inputs,
 )
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from pyspark.sql import SparkSession
 
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.partitions.chain_operators import SuperNode
@@ -53,14 +52,13 @@ if TYPE_CHECKING:
         StepChain,
     )
     from gscope.engine.spark.partitions.chain_task import ChainResult, ChainTask
+    from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.spark.staging.outputs import Outputs
     from gscope.engine.spark.tasks.task import Task
     from gscope.engine.steps.steps import Step
     from gscope.engine.storage.parquet_files import WrittenFile
-    from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.expressions.expressions import Expression
-    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
     from gscope.queries.streams.messages import RowGroup
 
@@ -177,11 +175,12 @@ class TaskStage:
     """The stage of each step in which tasks evaluate operators.
 
     Args:
-        session: the session that runs the tasks.
+        spark: runs the tasks of large steps, and all tasks once it is ready.
         program: the program of all operators.
         inputs: the rows that operators read.
         outputs: the places where rows are written.
         results: for each result, the query whose rows it consists of.
+        here: runs the tasks of small steps while Spark is not ready.
 
     Attributes:
         counts: the counts of all tasks so far.
@@ -189,13 +188,15 @@ class TaskStage:
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: Spark,
         program: Program,
         inputs: InputViews,
         outputs: Outputs,
         results: Mapping[str, str],
+        here: TasksHere,
     ) -> None:
-        self._session = session
+        self._spark = spark
+        self._here = here
         self._program = program
         self._inputs = inputs
         self._outputs = outputs
@@ -247,13 +248,9 @@ class TaskStage:
             from gscope.engine.spark.partitions.chain_planner import ChainPlanner
 
             self._planner = ChainPlanner(
-                self._program, self._inputs, self._outputs, self._results, self._cores
+                self._program, self._inputs, self._outputs, self._results, lambda: self._spark.cores
             )
         return self._planner.chains(step)
-
-    def _cores(self) -> int:
-        """Return the number of tasks that run at a time."""
-        return self._session.sparkContext.defaultParallelism
 
     def _tasks(
         self, work: Work, step: Step, run: StageRun, uses: Mapping[str, int]
@@ -279,10 +276,13 @@ class TaskStage:
         return FileTask(task, run.folder(work.node.query), number, temporal)
 
     def _run(self, tasks: Sequence[_Planned | _Chained], run: StageRun) -> None:
-        """Run tasks as one Spark job, and check what they have written."""
-        reports: list[TaskResult | ChainResult] = run_tasks(
-            self._session, [task for *_, task in tasks]
-        )
+        """Run tasks as one Spark job, or here, and check what they have written."""
+        reports: list[TaskResult | ChainResult]
+        asked = [task for *_, task in tasks]
+        if not self._spark.is_ready and sum(rows for rows, *_ in tasks) <= MOST_ROWS:
+            reports = self._here.run(asked)
+        else:
+            reports = run_tasks(self._spark.session, asked)
         found: dict[Path, list[WrittenFile]] = {}
         for (_, of, _), report in zip(tasks, reports, strict=True):
             self.counts += report.counts
@@ -329,7 +329,9 @@ class TaskStage:
     def _plan(self, node: HftaNode) -> Plan | None:
         """Return how tasks evaluate ``node``; None if they cannot."""
         match node:
-            case AggregationNode() if merge := plain_merge(node, self._schema(node)):
+            case AggregationNode() if merge := plain_merge(
+                node, self._program.input_schema(node.input)
+            ):
                 return lambda part: MergeTask(merge, part.files[0], part.within[0])
             case JoinNode() if is_plain_join(node):
                 return lambda part: JoinTask(
@@ -357,37 +359,40 @@ class TaskStage:
         has_text = any(column.type is GsqlType.STRING for column in node.schema.columns)
         if len(delivered) > 1 or (is_read and has_text):
             return []
-        reads_queries = work.upstream or self._inputs.reads_carried(work)
-        parts = self._of_queries(work, done) if reads_queries else self._of_segments(work)
+        is_logged = self._inputs.reads_segments(work)
+        parts = self._of_segments(work) if is_logged else self._of_queries(work, done)
         return parts if all(part.rows <= MAX_TASK_ROWS for part in parts) else []
 
     def _of_queries(self, work: Work, done: Mapping[str, StageResult]) -> list[_Part]:
-        """Return one part: rows of other queries, of this step and those that waited for it."""
+        """Return one part: rows of other queries, of this step and those that waited for it.
+
+        Sides of a join may also read segments of the log.
+        """
+        at_home = homes(work)
         if self._inputs.reads_only(work):
             within: tuple[Expression | None, ...] = (None,) * len(work.inputs)
-        elif isinstance(work.node, AggregationNode | TopNode) and self._inputs.reads_carried(work):
+        elif isinstance(work.node, AggregationNode | JoinNode | TopNode):
             within = tuple(released_rows_condition(work, taken) for taken in work.inputs)
         else:
             return []
-        names = {name for taken in work.inputs for name in (*taken.upstream, *_ports(taken))}
         has_text = any(
             column.type is GsqlType.STRING
-            for name in names
-            for column in self._program.schema(name).columns
+            for source in node_inputs(work.node)
+            for column in self._program.input_schema(source).columns
         )
-        waited = [[batch for _, batch in taken.batches] for taken in work.inputs]
+        waited = [taken.batches for taken in work.inputs]
         sides = [[done[name] for name in taken.upstream] for taken in work.inputs]
         stored: list[Batch | WrittenFile]
         stored = [part for side in sides for each in side for part in each.parts]
-        stored += [batch for side in waited for batch in side]
+        stored += [batch for side in waited for _, batch in side]
         # Text is stored in another form by tasks than by folds and by Spark.
-        if has_text or UNKNOWN in within or _are_long(stored):
+        if has_text or UNKNOWN in (*within, *at_home) or _are_long(stored):
             return []
         files = tuple(
-            (*self._inputs.carried_paths(batches), *(file for each in side for file in each.files))
+            (*self._inputs.stored_paths(batches), *(file for each in side for file in each.files))
             for batches, side in zip(waited, sides, strict=True)
         )
-        return [_Part(sum(part.rows for part in stored), files, within)]
+        return [_Part(sum(part.rows for part in stored), files, within, at_home)]
 
     def _of_segments(self, work: Work) -> list[_Part]:
         within = tuple(released_condition(work, taken) for taken in work.inputs)
@@ -416,11 +421,6 @@ class TaskStage:
             for part in parts
         ]
 
-    def _schema(self, node: AggregationNode) -> Schema:
-        if isinstance(node.input, StreamInput):
-            return self._program.lfta(node.input.lfta).stream_schema
-        return self._program.schema(node.input.query)
-
     def _new_result(self, query: str, step: int) -> StageResult:
         result = next((r for r, q in self._results.items() if q == query), None)
         folder, path = self._outputs.groups(query, step), None
@@ -428,10 +428,6 @@ class TaskStage:
             path, folder = self._outputs.stage(result, step, ".parquet")
         folder.mkdir()
         return StageResult(folder, path)
-
-
-def _ports(taken: ReleasedInput) -> Iterator[str]:
-    return (port for port, _ in taken.batches)
 
 
 def _are_long(parts: Sequence[Batch | WrittenFile]) -> bool:

@@ -481,6 +481,12 @@ class Program:
         """Return ORDER BY and LIMIT of the result ``query``; None if it has neither."""
         return dict(self.orders).get(query)
 
+    def input_schema(self, source: Input) -> Schema:
+        """Return the schema of the rows that an input of an HFTA node delivers."""
+        if isinstance(source, StreamInput):
+            return self.lfta(source.lfta).stream_schema
+        return self.schema(source.query)
+
     def schema(self, query: str) -> Schema:
         """Return the output schema of ``query``, or of the HFTA node that is a part of a query."""
         for name, schema in self.schemas:

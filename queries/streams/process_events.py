@@ -177,30 +177,39 @@ class JavaStarted(ProcessEvent):
 
 @dataclass(frozen=True, slots=True)
 class SparkReady(ProcessEvent):
-    """The Spark session exists; the job waits for the daemon.
+    """The Spark session is open.
 
     Attributes:
         session_s: seconds since the start of the job.
     """
 
-    kind = "ready"
+    kind = "spark"
     session_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class JavaAlive(ProcessEvent):
-    """Java answers; sent every second.
+class JobReady(ProcessEvent):
+    """The job evaluates steps as soon as the daemon listens."""
+
+    kind = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class JobAlive(ProcessEvent):
+    """The job works, and Java answers if Spark is ready; sent every second.
 
     Attributes:
         step: number of the step that is evaluated; None between steps.
         step_s: seconds since the step began; None between steps.
         still_s: seconds in which no task of the step has ended; None between steps.
+        awaits_spark: whether the step waits until Spark is ready.
     """
 
     kind = "alive"
     step: int | None = None
     step_s: float | None = None
     still_s: float | None = None
+    awaits_spark: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +396,8 @@ CAPTURE_EVENTS: tuple[type[ProcessEvent], ...] = (
 JOB_EVENTS: tuple[type[ProcessEvent], ...] = (
     JavaStarted,
     SparkReady,
-    JavaAlive,
+    JobReady,
+    JobAlive,
     JavaFailed,
     StepCommitted,
     BoundsPromised,

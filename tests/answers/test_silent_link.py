@@ -19,6 +19,7 @@ from tests.reference.reference import read_packets, read_raw
 from gscope.capture.settings import SECOND_NS
 from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap
 from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.storage.outputs import read_output
@@ -109,7 +110,7 @@ def answers_by_beat(
     The last is what the ends of the streams release; it has no clock.
     """
     commits = CommitLog(folder / "job")
-    evaluator = Evaluator(spark, program, folder / "log", commits)
+    evaluator = Evaluator(ReadySpark(spark), program, folder / "log", commits)
     steps = Steps(program)
     schema = program.schema("full_flow")
     beats = [(place, m) for place, m in enumerate(messages) if isinstance(m, Heartbeat)]

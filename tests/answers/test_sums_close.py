@@ -22,6 +22,7 @@ from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.settings import SECOND_NS, CaptureSettings, InterfaceSettings
 from gscope.capture.sources.synthetic import source as synthetic
 from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.steps.batch_leases import leased_batches, without_shed
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
@@ -51,7 +52,7 @@ class Job:
         self.steps = Steps(program)
         self._log = log
         self._commits = CommitLog(folder / "job")
-        self._evaluator = Evaluator(spark, program, folder / "log", self._commits)
+        self._evaluator = Evaluator(ReadySpark(spark), program, folder / "log", self._commits)
         self._cursors = dict.fromkeys(self.steps.streams, 0)
 
     def work(self) -> None:

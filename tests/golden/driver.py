@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 from tests.support.shared_spark import plans_interpreted
 
 from gscope.capture.interface.open_log import open_log
@@ -33,6 +34,7 @@ from gscope.cli.delivery.answer_order import AnswerOrder
 from gscope.cli.delivery.rows_until_end import RowsUntilEnd
 from gscope.engine.sinks.columns import as_text, readable
 from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.spark.spark import ReadySpark, Spark
 from gscope.engine.steps.epoch_thresholds import SampleThresholds
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from gscope.capture.interface.build_lftas import LftaEngineFactory
     from gscope.capture.interface.summary import CaptureSummary
@@ -134,13 +135,13 @@ def answer(
     program: Program,
     files: Mapping[str, Sequence[Path]],
     variation: Variation,
-    session: SparkSession | None,
+    session: SparkSession | Spark | None,
 ) -> dict[str, list[Row]]:
     """The rows of each result of ``program`` in the order they were delivered, as text.
 
     Args:
         files: the captures of each interface.
-        session: None if the program needs no Spark.
+        session: None if the program needs no job; a ``Spark`` in place of one that is ready.
     """
     folder = Path(tempfile.mkdtemp(prefix="gscope-test-"))
     try:
@@ -287,7 +288,7 @@ class Job:
         program: Program,
         messages: Sequence[Message],
         folder: Path,
-        session: SparkSession,
+        session: SparkSession | Spark,
         variation: Variation,
     ) -> None:
         rate = 1.0 if variation.shedding is None else variation.shedding.rate
@@ -295,7 +296,7 @@ class Job:
         self._messages = messages
         self._log_folder = folder / "log"
         self._job_folder = folder / "job"
-        self._session = session
+        self._spark: Spark = ReadySpark(session) if isinstance(session, SparkSession) else session
         self._variation = variation
         self._random = random.Random(variation.seed)
         self._crashes_left = variation.crashes
@@ -304,7 +305,7 @@ class Job:
     def run(self) -> None:
         """Run to the end, through all crashes."""
         is_interpreted = self._variation.interprets_plans
-        with plans_interpreted(self._session) if is_interpreted else nullcontext():
+        with plans_interpreted(self._spark.session) if is_interpreted else nullcontext():
             while not self._run():
                 pass
 
@@ -329,7 +330,7 @@ class Job:
     def _run(self) -> bool:
         """From the last commit to the end (True) or to a crash (False)."""
         commits = CommitLog(self._job_folder)
-        evaluator = Evaluator(self._session, self._program, self._log_folder, commits)
+        evaluator = Evaluator(self._spark, self._program, self._log_folder, commits)
         steps = Steps(self._program, samples=self._samples())
         done = commits.recover()
         self.on_recovered(done)

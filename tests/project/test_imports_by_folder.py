@@ -145,6 +145,7 @@ engine/watermarks:
 engine/functions:
 engine/lookups:
 engine/storage/transfer:
+engine/spark/spark.py:
 engine/spark/cluster: engine/storage/transfer
 engine/sinks:
 engine/storage: engine/sinks engine/storage/transfer
@@ -155,12 +156,12 @@ engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine/watermarks engine/storage engine/operators engine/steps
 engine/spark/sql: engine/watermarks engine/functions engine/lookups engine/storage/transfer engine/spark/cluster
-    engine/storage engine/running
+    engine/spark/spark.py engine/storage engine/running
     engine/operators engine/sampling
 engine/spark/staging: engine/watermarks engine/storage/transfer engine/storage engine/running
     engine/operators engine/steps engine/spark/sql
 engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage/transfer engine/spark/cluster
-    engine/storage
+    engine/spark/spark.py engine/storage
     engine/running engine/windows engine/operators engine/spark/sql engine/spark/staging
     engine/sampling
 engine/spark/partitions: engine/watermarks engine/storage/transfer engine/storage engine/operators
@@ -168,9 +169,12 @@ engine/spark/partitions: engine/watermarks engine/storage/transfer engine/storag
 engine/spark/jvm: engine/monitoring engine/spark/cluster engine/spark/tasks
 engine/spark: engine/watermarks engine/spark/cluster engine/storage engine/operators
     engine/steps engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/partitions engine/spark/jvm
-engine/job.py: engine engine/log_client engine/storage/transfer engine/storage engine/steps
-    engine/monitoring
-    engine/spark/cluster engine/spark/sql engine/spark/jvm engine/spark
+    engine/spark/spark.py
+engine/spark/spark_start.py: engine engine/storage/transfer engine/monitoring engine/spark/cluster
+    engine/spark/jvm engine/spark/tasks
+engine/job.py: engine engine/log_client engine/storage engine/steps engine/monitoring
+    engine/spark/cluster engine/spark/sql engine/spark/jvm engine/spark engine/spark/spark_start.py
+    engine/spark/tasks
 cli:
 cli/rundir:
 cli/config: cli/rundir

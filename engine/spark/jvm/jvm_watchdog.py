@@ -10,8 +10,15 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from gscope.engine.spark.jvm.jvm_log import bound_log
-from gscope.errors import GscopeError, JavaGoneError, JavaMemoryError
-from gscope.queries.streams.process_events import JavaAlive, JavaFailed
+from gscope.errors import (
+    GscopeError,
+    GsqlError,
+    JavaGoneError,
+    JavaMemoryError,
+    UsageError,
+    UserCodeError,
+)
+from gscope.queries.streams.process_events import JavaFailed, JobAlive, ProcessError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,14 +124,14 @@ class JvmWatchdog:
             report_gone(self._events, JavaGoneError(failure))
             self._end(1)
 
-    def _alive(self) -> JavaAlive:
+    def _alive(self) -> JobAlive:
         step = None
         if self._watch.is_under_way:
             with suppress(Exception):  # as above
                 step = self._watch.look(ended_tasks(self._session))
         if step is None:
-            return JavaAlive()
-        return JavaAlive(step.number, round(step.seconds, 1), round(step.still_seconds, 1))
+            return JobAlive()
+        return JobAlive(step.number, round(step.seconds, 1), round(step.still_seconds, 1))
 
     def _gone(self) -> JavaGoneError:
         code = self._jvm.wait(_DEATH_WAIT_S)
@@ -142,6 +149,15 @@ class JvmWatchdog:
 def report_gone(events: EventWriter, error: JavaGoneError) -> None:
     """Report that Java is gone, and whether for lack of memory."""
     events.send(JavaFailed(str(error), out_of_memory=isinstance(error, JavaMemoryError)))
+
+
+def report_failure(events: EventWriter, error: GscopeError) -> None:
+    """Report the error with which the process is about to end."""
+    if isinstance(error, JavaGoneError):
+        report_gone(events, error)
+        return
+    is_final = isinstance(error, UserCodeError | UsageError | GsqlError)
+    events.send(ProcessError(str(error), is_final=is_final))
 
 
 def ended_tasks(session: SparkSession) -> int:

@@ -11,15 +11,16 @@ from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import StreamInput, node_inputs
+from gscope.queries.plan.program import node_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.spark import Spark
     from gscope.engine.watermarks.bounds import Bound
     from gscope.engine.watermarks.release import ReleasedInput
     from gscope.queries.expressions.expressions import Expression
@@ -48,16 +49,16 @@ class InputViews:
     """The rows that operators read, as subqueries over temporary views.
 
     Args:
-        session: the session that holds the views.
+        spark: holds the views.
         program: the program whose operators read.
         log_folder: the folder to which the paths of the log's segments are relative.
         carry_folder: the folder to which the paths of carries are relative.
     """
 
     def __init__(
-        self, session: SparkSession, program: Program, log_folder: Path, carry_folder: Path
+        self, spark: Spark, program: Program, log_folder: Path, carry_folder: Path
     ) -> None:
-        self._session = session
+        self._spark = spark
         self._program = program
         self._log_folder = log_folder
         self._carry_folder = carry_folder
@@ -71,7 +72,7 @@ class InputViews:
         """Register Parquet files as the rows that ``query`` gives in this step, and return them."""
         view = self.view(query)
         self._read(view, self._program.schema(query), list(files), is_logged=False)
-        return self._session.table(view)
+        return self._spark.session.table(view)
 
     def paths(self, batches: Iterable[Batch]) -> list[str]:
         """Return the paths of segments of the log."""
@@ -84,6 +85,14 @@ class InputViews:
     def carried_paths(self, batches: Iterable[Batch]) -> list[str]:
         """Return the paths of carried batches."""
         return [str(self._carry_folder / batch.path) for batch in batches]
+
+    def stored_paths(self, batches: Iterable[tuple[str, Batch]]) -> list[str]:
+        """Return the paths of batches of several ports, given with each."""
+        return [
+            path
+            for port, batch in batches
+            for path in (self.carried_paths if self.is_carried(port) else self.paths)([batch])
+        ]
 
     def are_whole_segments(self, work: Work) -> bool:
         """Return whether ``work`` reads whole segments of the log and nothing else."""
@@ -104,11 +113,6 @@ class InputViews:
             len(taken.upstream) == 1 and not (taken.batches or taken.carries or taken.overdue)
             for taken in work.inputs
         )
-
-    def reads_carried(self, work: Work) -> bool:
-        """Return whether ``work`` reads rows of other queries alone, some from earlier steps."""
-        ports = [port for taken in work.inputs for port, _ in taken.batches]
-        return bool(ports) and all(map(self.is_carried, ports))
 
     def released(self, work: Work, side: int, *, is_small: bool) -> str:
         """Return the rows that a side of ``work`` reads.
@@ -177,16 +181,13 @@ class InputViews:
             for column in schema.columns
         )
         if paths:
-            frame = frame_of_files(self._session, types, paths)
+            frame = frame_of_files(self._spark.session, types, paths)
         else:
-            frame = self._session.createDataFrame([], types)
+            frame = self._spark.session.createDataFrame([], types)
         frame.createOrReplaceTempView(view)
 
     def _schema(self, node: HftaNode, side: int) -> Schema:
-        source = node_inputs(node)[side]
-        if isinstance(source, StreamInput):
-            return self._program.lfta(source.lfta).stream_schema
-        return self._program.schema(source.query)
+        return self._program.input_schema(node_inputs(node)[side])
 
 
 def portions(work: Work, taken: ReleasedInput) -> dict[tuple[bool, Bound], list[tuple[str, Batch]]]:

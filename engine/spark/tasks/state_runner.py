@@ -26,9 +26,10 @@ from gscope.errors import EngineError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.storage.commits import Output
     from gscope.engine.storage.parquet_files import WrittenFile
@@ -138,7 +139,7 @@ class StateRunner:
     """The operators of one program that keep rows in one way.
 
     Args:
-        session: the session that runs the tasks.
+        spark: runs the tasks.
         sql: returns the rows of a text of Spark SQL.
         inputs: the rows that operators read.
         carry_folder: the folder of states; files there that no commit names are deleted in time.
@@ -150,13 +151,13 @@ class StateRunner:
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: Spark,
         sql: Callable[[str], DataFrame],
         inputs: InputViews,
         carry_folder: Path,
         user_files: tuple[UserFile, ...] = (),
     ) -> None:
-        self._session = session
+        self._spark = spark
         self._sql = sql
         self._inputs = inputs
         self._carry = carry_folder
@@ -174,7 +175,7 @@ class StateRunner:
         self, items: Sequence[_I], work: Callable[[_I, str], TaskFiles]
     ) -> list[TaskFiles]:
         """Return the result of ``work`` for each item, each in a task of Spark."""
-        files, cpu_ns = measured_attempts(self._session, items, work)
+        files, cpu_ns = measured_attempts(self._spark.session, items, work)
         self._tasks.cpu_ns += cpu_ns
         return files
 
@@ -238,5 +239,5 @@ class StateRunner:
         types = ", ".join(f"{quote(c.name)} {SPARK_TYPES[c.type]}" for c in schema.columns)
         paths = [str(folder / file.name) for file in files]
         if not paths:
-            return self._session.createDataFrame([], types)
-        return frame_of_files(self._session, types, paths)
+            return self._spark.session.createDataFrame([], types)
+        return frame_of_files(self._spark.session, types, paths)

@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from gscope.engine.operators.base import Work
+    from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.windows.assembly import WindowEnd
     from gscope.engine.windows.saved import SavedWindow
@@ -58,12 +59,12 @@ class WindowRunner(StateRunner):
 
     def __init__(
         self,
-        session: SparkSession,
+        spark: Spark,
         sql: Callable[[str], DataFrame],
         inputs: InputViews,
         carry_folder: Path,
     ) -> None:
-        super().__init__(session, sql, inputs, carry_folder)
+        super().__init__(spark, sql, inputs, carry_folder)
         self._plans: dict[str, tuple[WindowNode, AnswerPlan]] = {}
         self._states: dict[str, WindowStates] = {}
 

@@ -81,7 +81,7 @@ def _capture(folder: Path) -> None:
 def _answer(folder: Path) -> None:
     """One step, released by heartbeat 7; then rows wait for eth1."""
     watched = steps("eth0", "eth1")
-    observer = JobObserver(folder, watched, (), None)
+    observer = JobObserver(folder, watched, (), lambda: None)
     made_ns = time.time_ns() - 5_000_000
     first: list[Message] = [
         batch(watched, "eth0", 0, 40),

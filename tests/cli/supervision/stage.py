@@ -39,16 +39,16 @@ IMPATIENT = SilenceLimits(stream_s=5.0, start_s=60.0)
 """Of tests in which a process hangs: as short as a busy machine lets the others be quiet."""
 SUMMARY = 'emit("summary", phases={})\n'
 CAPTURES = 'emit("listening")\n' + SUMMARY
-READY = 'emit("ready", session_s=0.0)\n'
+READY = 'emit("ready")\n'
 FINISHES = """
-sys.stdin.readline()
+while sys.stdin.readline().strip() != "connect": pass
 emit("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, trimmed_tuples={}, incomplete=[], incomplete_epochs={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4}, foreign={}, crowded_out={})
 emit("finished", phases={})
 """
 ANSWERS = READY + FINISHES
 COMMITS = """
-emit("ready", session_s=0.0)
-sys.stdin.readline()
+emit("ready")
+while sys.stdin.readline().strip() != "connect": pass
 emit("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, trimmed_tuples={}, incomplete=[], incomplete_epochs={}, undecodable={}, wrapped_sums={}, foreign={}, crowded_out={})
 """
 HEAD = """

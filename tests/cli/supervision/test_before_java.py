@@ -38,7 +38,8 @@ JOB = """
     JobSettings().write(Path(sys.argv[2]))
     import gscope.cli.supervision.unprivileged
     from gscope.engine import job
-    job.launch_jvm = reached
+    from gscope.engine.spark import spark_start
+    spark_start.launch_jvm = reached
     from gscope.queries.streams.event_codec import EventWriter
     from gscope.engine.termination import Termination
     job.Job(Path(sys.argv[2]), EventWriter(sys.stdout), Termination()).run()

@@ -11,7 +11,7 @@ from tests.support.gscope_command import PATIENCE_S
 
 from gscope.cli.events import JOB, ProcessExit
 from gscope.cli.supervision.child_process import ChildProcess
-from gscope.queries.streams.process_events import JavaAlive, ProcessError
+from gscope.queries.streams.process_events import JobAlive, ProcessError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ def test_words_without_an_end_come_in_pieces(folder: Path) -> None:
 def test_asking_for_counters_does_not_end_it(folder: Path) -> None:
     emit = 'import json, signal, sys\nprint(json.dumps({"event": "alive"}), flush=True)\n'
     child = Child(folder, emit + "sys.stdin.read()\nprint('done', file=sys.stderr)\n")
-    assert child.events.get(timeout=PATIENCE_S).report == JavaAlive()
+    assert child.events.get(timeout=PATIENCE_S).report == JobAlive()
     child.process.signal(signal.SIGUSR1)
     child.process._pipe.close()
     assert child.wait() == 0

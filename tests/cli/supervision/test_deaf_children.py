@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("_short_grace")
 
 DEAF = """
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-emit("ready", session_s=0.0)
+emit("ready")
 while True:
     time.sleep(1)
 """

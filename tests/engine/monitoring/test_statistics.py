@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def observed(run_dir: Path, watched: Steps, commits: Sequence[Commit] = ()) -> JobObserver:
-    return JobObserver(run_dir, watched, commits, None)
+    return JobObserver(run_dir, watched, commits, lambda: None)
 
 
 def seen(run_dir: Path) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def test_a_step_that_lasts_is_told_of_meanwhile(tmp_path: Path) -> None:
     watched = steps("eth0")
     now_s = [100.0]
     watch = StepWatch(lambda: now_s[0])
-    observer = JobObserver(tmp_path, watched, (), None, watch)
+    observer = JobObserver(tmp_path, watched, (), lambda: None, watch)
     watched.on_messages([batch(watched, "eth0", 0, 40), heartbeat(watched, "eth0", 1, 50, 1)])
     step = watched.next()
     assert step is not None

@@ -10,6 +10,7 @@ import pytest
 from tests.golden.driver import rows_of
 
 from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
 from gscope.engine.storage.outputs import read_output
@@ -109,7 +110,7 @@ def test_late_rows_are_counted_and_in_no_answer(
         return Heartbeat(streams[interface], sequence, 1, 0, (Punctuation(clock, promised),))
 
     commits = CommitLog(tmp_path / "job")
-    evaluator = Evaluator(spark, program, log, commits)
+    evaluator = Evaluator(ReadySpark(spark), program, log, commits)
     steps = Steps(program)
     found: list[tuple[str, ...]] = []
     chunks: list[list[Message]] = [[batch("one", 0, [5]), beat("one", 1, 10)]]

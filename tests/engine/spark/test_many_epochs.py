@@ -14,6 +14,7 @@ from tests.support.gscope_command import wait_for
 
 from gscope.engine.spark import evaluation, task_planner
 from gscope.engine.spark.evaluation import Evaluator
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.spark.tasks.task import run_tasks
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import Commit, CommitLog
@@ -77,7 +78,7 @@ class Life:
     ) -> None:
         self.commits = CommitLog(folder / "job")
         self.steps = Steps(program)
-        self._evaluator = Evaluator(spark, program, folder / "log", self.commits)
+        self._evaluator = Evaluator(ReadySpark(spark), program, folder / "log", self.commits)
         done = self.commits.recover()
         if done:
             self.steps.restore(done[-1].step, done[-1].operators)
@@ -155,7 +156,7 @@ def test_epochs_side_by_side_are_a_bounded_number_of_tasks(
     monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", 0)
     monkeypatch.setattr(evaluation, "BRANCH_ROWS", 10)
     program, messages = log_of_epochs(tmp_path / "log", epochs, 10)
-    evaluator = Evaluator(spark, program, tmp_path / "log", CommitLog(tmp_path / "job"))
+    evaluator = Evaluator(ReadySpark(spark), program, tmp_path / "log", CommitLog(tmp_path / "job"))
     steps = Steps(program)
     steps.on_messages(messages)
     step = steps.next()
@@ -195,7 +196,7 @@ def test_a_step_is_refused_when_the_driver_does_not_see_all_files(
     monkeypatch.setattr("gscope.engine.spark.task_planner.run_tasks", run_and_lose)
     monkeypatch.setattr("gscope.engine.spark.staging.frame_files.files_in", lose_and_list)
     program, messages = log_of_epochs(tmp_path / "log", 4, 10, query)
-    evaluator = Evaluator(spark, program, tmp_path / "log", CommitLog(tmp_path / "job"))
+    evaluator = Evaluator(ReadySpark(spark), program, tmp_path / "log", CommitLog(tmp_path / "job"))
     steps = Steps(program)
     steps.on_messages(messages)
     step = steps.next()

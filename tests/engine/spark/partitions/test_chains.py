@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -24,6 +25,7 @@ from gscope.engine.spark.partitions.chain_task import ChainTask
 from gscope.engine.spark.sql.inputs import InputViews
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.task_planner import TaskStage
+from gscope.engine.spark.tasks.here import TasksHere
 from gscope.engine.steps.steps import Evaluation, Steps
 from gscope.engine.storage.commits import Commit, CommitLog
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
@@ -175,11 +177,11 @@ class Chained:
             for query, source in self.program.results
             if isinstance(source, QueryInput)
         }
-        none: Any = None
-        inputs = InputViews(none, self.program, self.folder / "log", commits.carry)
-        stage = TaskStage(none, self.program, inputs, Outputs(self.program, commits), results)
+        spark: Any = SimpleNamespace(cores=self.cores, is_ready=True, session=None)
+        inputs = InputViews(spark, self.program, self.folder / "log", commits.carry)
+        outputs = Outputs(self.program, commits)
+        stage = TaskStage(spark, self.program, inputs, outputs, results, TasksHere())
         with (
-            mock.patch.object(TaskStage, "_cores", return_value=self.cores),
             mock.patch.object(task_planner, "run_tasks", self._run_here),
             mock.patch(
                 "gscope.engine.watermarks.release_size.MAX_STEP_ROWS",

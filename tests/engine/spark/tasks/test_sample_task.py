@@ -12,6 +12,7 @@ from tests.engine.sampling.sampled import Row, Sampled
 from tests.engine.sampling.test_sample_steps import QUERY, Plane, messages_of, packets_of
 
 from gscope.engine.sampling.tuples import Segment
+from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.spark.sql.inputs import InputViews
 from gscope.engine.spark.tasks.sample_task import SampleRunner, SampleTask, parts_of
 from gscope.engine.spark.tasks.state_runner import SavedState
@@ -72,8 +73,8 @@ def test_spark_runs_the_tasks_of_large_steps(tmp_path: Path, spark: SparkSession
         plane.steps.on_messages(messages_of(chance, plane, name, every))
     carry = tmp_path / "carry"
     carry.mkdir()
-    inputs = InputViews(spark, plane.program, tmp_path, carry)
-    runner = SampleRunner(spark, spark.sql, inputs, carry, ())
+    inputs = InputViews(ReadySpark(spark), plane.program, tmp_path, carry)
+    runner = SampleRunner(ReadySpark(spark), spark.sql, inputs, carry, ())
     found: list[Row] = []
     while (step := plane.steps.next()) is not None:
         for work in step.works:

@@ -1,0 +1,68 @@
+"""Tasks of small steps that run in the job's own process, before Spark is ready.
+
+Starting Java and Spark takes longer than a small capture takes to read and aggregate. A task is
+Python that reads files, computes with Arrow and numpy and writes a file, wherever it runs, so its
+rows are the same here. Arrow and numpy release the interpreter's lock, so threads share the cores.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gscope.engine.spark.tasks.task import Runnable
+
+_R = TypeVar("_R")
+
+MOST_ROWS = 4_000_000
+"""Steps with more rows are left to Spark: their memory should not be the job's."""
+
+
+class TasksHere:
+    """Runs tasks in threads of this process; for the thread that evaluates steps.
+
+    Args:
+        cores: the number of threads; None for one on each core that this process may use.
+
+    Attributes:
+        cores: the number of threads.
+    """
+
+    def __init__(self, cores: int | None = None) -> None:
+        self.cores = cores or len(os.sched_getaffinity(0))
+        self._ended = 0
+        self._counting = threading.Lock()
+
+    @property
+    def ended(self) -> int:
+        """The number of tasks that have ended so far, failed ones included; for any thread."""
+        return self._ended
+
+    def run(self, tasks: Sequence[Runnable[_R]]) -> list[_R]:
+        """Run ``tasks``, started in their order, and return their results.
+
+        After a failure no further task begins; it is raised once those that run have ended.
+        """
+        # A job that was killed may have left files in the same folder.
+        job = secrets.token_hex(4)
+        with ThreadPoolExecutor(self.cores, "task") as pool:
+
+            def run(number: int, task: Runnable[_R]) -> _R:
+                try:
+                    return task.run(f"{job}-{number}")
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
+                finally:
+                    with self._counting:
+                        self._ended += 1
+
+            futures = [pool.submit(run, number, task) for number, task in enumerate(tasks)]
+            # Tasks that were cancelled are behind the one that failed.
+            return [future.result() for future in futures]

@@ -1,0 +1,77 @@
+"""Golden cases, answered while Spark is not ready: by tasks in this process where that is possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.golden.cases import Case, all_cases
+from tests.golden.driver import BACKLOG, COMPILED, Variation, answer
+from tests.support.divided_steps import divided_steps
+from tests.support.long_form import cases
+
+from gscope.engine.spark.small_steps import needs_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CASES = all_cases()
+ENDLESS = Variation("steps", heartbeat_every_tick=True, batch_rows=50, chunks=6, crashes=2)
+
+
+@dataclass
+class UnreadySpark:
+    """A Spark that is asked for its session when a step needs it, and that no task finds ready."""
+
+    opened: SparkSession
+    asked: int = 0
+    cores: int = 2
+    is_ready = False
+
+    @property
+    def session(self) -> SparkSession:
+        self.asked += 1
+        return self.opened
+
+
+def named(value: Case) -> str:
+    return value.name
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_one_step_gives_the_same_rows_without_spark_where_no_sql_is_needed(
+    case: Case, spark: SparkSession, partitions: int
+) -> None:
+    program = case.program(case.files, partitions)
+    unready = UnreadySpark(spark)
+    rows = answer(program, case.files, COMPILED, unready)
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+    assert not program.needs_spark or (unready.asked > 0) == needs_sql(program)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("case", cases(CASES[1::2], long=CASES[::2]), ids=named)
+def test_many_steps_and_crashes_give_the_same_rows(
+    case: Case, spark: SparkSession, partitions: int
+) -> None:
+    rows = answer(case.program(case.files, partitions), case.files, ENDLESS, UnreadySpark(spark))
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.name in ("flow", "flow_pairs", "heaviest")], ids=named
+)
+def test_epochs_that_threads_share_by_partitions_give_the_same_rows(
+    case: Case, spark: SparkSession
+) -> None:
+    with divided_steps():
+        rows = answer(case.program(case.files, 3), case.files, BACKLOG, UnreadySpark(spark))
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+
+
+def test_many_cases_need_no_sql() -> None:
+    plain = [case.name for case in CASES if not needs_sql(case.program(case.files, 64))]
+    assert {"flow", "flow_pairs", "full_flow", "jitter", "per_source", "heaviest"} <= set(plain)
