@@ -1,7 +1,7 @@
 """One epoch of many partial tuples on one core and on two, whole and in partitions.
 
     python -m benchmarks.partitions [--tuples 4000000] [--steps 4] [--only having join flow_pairs]
-        [--pinned]
+        [--pinned] [--here]
 
 Segments of a million tuples, like those that LFTAs write, are in the page cache. Each contestant is
 a process of its own with a Spark session; contestants run in turn. The first step of each warms up
@@ -9,7 +9,8 @@ Java and the Python workers and is not counted. A step is an epoch, from the rou
 to the durable commit record, as in the job; ``flow_pairs`` also reads what the step before carried.
 
 The number of cores is the number of tasks at a time; Java and the job use what is left. With
-``--pinned``, all processes of a contestant have that many cores.
+``--pinned``, all processes of a contestant have that many cores. With ``--here``, tasks run in
+threads of the job, as before Spark is ready, and there is no Java.
 
 - ``whole``: rows are not divided, so that one task has the epoch
 - ``hashed``: 64 partitions, in segments that do not state where they are
@@ -28,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,9 +46,11 @@ from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.jvm_settings import JvmSettings
 from gscope.engine.spark.jvm.session import SessionSettings, start_session, stop_session
-from gscope.engine.spark.spark import ReadySpark
+from gscope.engine.spark.spark import ReadySpark, Spark
+from gscope.engine.spark.tasks.here import TasksHere
 from gscope.engine.steps.steps import Steps
 from gscope.engine.storage.commits import CommitLog
+from gscope.errors import EngineError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.messages import (
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+    from pyspark.sql import SparkSession
 
     from gscope.queries.expressions.schema import ColumnSchema
     from gscope.queries.plan.program import Lfta, Program
@@ -94,7 +99,7 @@ def text_of(name: str) -> str:
 
 
 def once(
-    name: str, how: str, cores: int, tuples: int, steps: int, data: Path
+    name: str, how: str, cores: int, tuples: int, steps: int, data: Path, *, is_here: bool
 ) -> list[dict[str, float]]:
     """Return what each of some steps took, the first not included; ``data`` keeps segments."""
     context = CompileContext(
@@ -102,12 +107,10 @@ def once(
     )
     program = compile_queries([QueryText(text_of(name), name)], context).program
     folder = Path(tempfile.mkdtemp(prefix="gscope-partitions-"))
-    java = JvmSettings(find_java(), heap_bytes=HEAP_BYTES, only_c1=False)
     try:
-        with launch_jvm(with_archive(java), folder) as jvm:
-            session = start_session(jvm, SessionSettings(cores=cores))
+        with _no_spark(cores) if is_here else _spark(cores, folder) as spark:
             commits = CommitLog(folder / "job")
-            evaluator = Evaluator(ReadySpark(session), program, data, commits)
+            evaluator = Evaluator(spark, program, data, commits, TasksHere(cores))
             operators = Steps(program)
             found = []
             for epoch in range(steps + 1):
@@ -116,10 +119,37 @@ def once(
                 rows = run_steps(operators, messages, evaluator, commits)
                 took = {"wall_s": time.perf_counter() - wall, "cpu_s": cpu_seconds() - cpu}
                 found.append({**took, "rows": rows})
-            stop_session(session, jvm)
         return found[1:]
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def _spark(cores: int, folder: Path) -> Iterator[Spark]:
+    java = JvmSettings(find_java(), heap_bytes=HEAP_BYTES, only_c1=False)
+    with launch_jvm(with_archive(java), folder) as jvm:
+        session = start_session(jvm, SessionSettings(cores=cores))
+        yield ReadySpark(session)
+        stop_session(session, jvm)
+
+
+class _NoSpark:
+    """A Spark that must not be needed."""
+
+    is_ready = False
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+
+    @property
+    def session(self) -> SparkSession:
+        message = "the query needs Spark"
+        raise EngineError(message)
+
+
+@contextmanager
+def _no_spark(cores: int) -> Iterator[Spark]:
+    yield _NoSpark(cores)
 
 
 def epoch_messages(
@@ -213,6 +243,7 @@ def _main() -> None:
     parser.add_argument(
         "--pinned", action="store_true", help="no process of a contestant has more cores"
     )
+    parser.add_argument("--here", action="store_true", help="tasks run in threads of the job")
     parser.add_argument("--once", nargs=3, metavar=("QUERY", "HOW", "CORES"))
     arguments = parser.parse_args()
     data = arguments.data or Path(tempfile.mkdtemp(prefix="gscope-segments-"))
@@ -224,7 +255,15 @@ def _main() -> None:
         name, how, cores = arguments.once
         if arguments.pinned:
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(cores)])
-        found = once(name, how, int(cores), arguments.tuples, arguments.steps, data)
+        found = once(
+            name,
+            how,
+            int(cores),
+            arguments.tuples,
+            arguments.steps,
+            data,
+            is_here=arguments.here,
+        )
         print(json.dumps(found))
         return
     costs: dict[tuple[str, str, int], list[dict[str, float]]] = {}
@@ -235,6 +274,7 @@ def _main() -> None:
                 command += [name, how, str(cores), "--tuples", str(arguments.tuples)]
                 command += ["--steps", str(arguments.steps), "--data", str(data)]
                 command += ["--pinned"] if arguments.pinned else []
+                command += ["--here"] if arguments.here else []
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
                 costs.setdefault((name, how, cores), []).extend(json.loads(done.stdout))
                 load = os.getloadavg()[0]

@@ -14,6 +14,7 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
+    MergeNode,
     QueryInput,
     RunningNode,
     SelectionNode,
@@ -62,7 +63,7 @@ def _is_plain(program: Program, node: HftaNode) -> bool:
             return plan.merge is not None and is_readable(plan)
         case SampleNode():
             return not queries
-        case TopNode():
+        case MergeNode() | TopNode():
             return True
         case _:
             return False

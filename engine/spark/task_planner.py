@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from gscope.engine.spark.partitions import limits
 from gscope.engine.spark.tasks.aggregate_task import MergeTask, plain_merge
 from gscope.engine.spark.tasks.here import MOST_ROWS, TasksHere
-from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join
+from gscope.engine.spark.tasks.join_task import JoinTask, is_plain_join, of_one_side
 from gscope.engine.spark.tasks.released_rows import (
     UNKNOWN,
     homes,
@@ -25,6 +25,7 @@ from gscope.engine.spark.tasks.released_rows import (
 from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
 from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, TaskResult, run_tasks
 from gscope.engine.spark.tasks.top_task import TopTask
+from gscope.engine.spark.tasks.union_task import UnionTask
 from gscope.engine.steps.steps import Carry
 from gscope.engine.storage.commits import Output
 from gscope.engine.storage.counts import Counts
@@ -34,6 +35,7 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
+    MergeNode,
     SelectionNode,
     TopNode,
     node_inputs,
@@ -340,6 +342,10 @@ class TaskStage:
                     (part.within[0], part.within[1]),
                     part.homes,
                 )
+            case MergeNode():
+                return lambda part: UnionTask(
+                    node.schema, part.files, tuple(c and of_one_side(c) for c in part.within)
+                )
             case TopNode():
                 return lambda part: TopTask(node, part.files[0], part.within[0])
             case SelectionNode() if is_plain_selection(node):
@@ -371,7 +377,7 @@ class TaskStage:
         at_home = homes(work)
         if self._inputs.reads_only(work):
             within: tuple[Expression | None, ...] = (None,) * len(work.inputs)
-        elif isinstance(work.node, AggregationNode | JoinNode | TopNode):
+        elif isinstance(work.node, AggregationNode | JoinNode | MergeNode | TopNode):
             within = tuple(released_rows_condition(work, taken) for taken in work.inputs)
         else:
             return []
@@ -406,6 +412,8 @@ class TaskStage:
                 parts = pack_groups((([batch],) for _, batch in taken.batches), TASK_ROWS)
             case AggregationNode() | TopNode():
                 parts = pack_groups(group_by_epochs(work.inputs), TASK_ROWS)
+            case MergeNode():
+                parts = [tuple([batch for _, batch in taken.batches] for taken in work.inputs)]
             case _:
                 parts = group_by_epochs(work.inputs)
         parts = list(parts)

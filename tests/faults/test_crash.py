@@ -106,18 +106,29 @@ def test_a_killed_capture_daemon_ends_the_replay_with_a_sentence(tmp_path: Path)
     assert list(work.glob("run-*")) == []
 
 
+IN_SPARK = ("--master", "local[1]")
+
+
 @spark
+@pytest.mark.parametrize(
+    ("where", "processes"),
+    [((), {"job", "daemon"}), (IN_SPARK, {"job", "daemon", "SparkSubmit"})],
+    ids=["here", "spark"],
+)
 def test_a_killed_replay_leaves_no_answer_and_a_second_one_is_whole(
-    tmp_path: Path, whole: list[tuple[str, ...]]
+    tmp_path: Path,
+    whole: list[tuple[str, ...]],
+    where: tuple[str, ...],
+    processes: set[str],
 ) -> None:
     work, out = tmp_path / "work", tmp_path / "out"
-    arguments = ("replay", CAPTURE, "-e", PER_SECOND, "-w", out, "--work-dir", work)
+    arguments = ("replay", *where, CAPTURE, "-e", PER_SECOND, "-w", out, "--work-dir", work)
     process = subprocess.Popen(command(*arguments, *PACED), stderr=subprocess.DEVNULL)
     wait_for(lambda: [p for p in out.glob(".*") if p.stat().st_size > 100], "a first row")
     children = descendants(process.pid)
     process.kill()
     process.wait()
-    assert len(children) >= 3, "capture daemon, HFTA job and its Java"
+    assert {name for name in processes if name in " ".join(children.values())} == processes
     assert answers(out) == []
     wait_for(lambda: not any(map(is_alive, children)), "the end of all children")
     assert len(list(work.glob("run-*"))) == 1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R")
 
-MOST_ROWS = 4_000_000
+MOST_ROWS = 8_000_000
 """Steps with more rows are left to Spark: their memory should not be the job's."""
 
 
