@@ -25,8 +25,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.partitioning.figures import EXPERIMENTS
 from benchmarks.partitioning.plans import ANSWERS, CURVES, ROWS, Curve, Work
-from benchmarks.partitioning.plots import plot_curves
+from benchmarks.partitioning.plots import plot_experiment
 from benchmarks.partitioning.simulate import answer_rows, fitted, lfta_rows
 from benchmarks.partitioning.stations import Cost, Stations
 from benchmarks.partitioning.traffic import SECONDS, traffic, write_shares
@@ -46,12 +47,6 @@ SLOTS = 16_384
 
 START_PACKETS = 1_000
 _START = "start of "
-PUBLISHED = {
-    "D5": "suspicious flows",
-    "D6": "jitter",
-    "D7": "subnets and jitter",
-    "D8": "flows, heavy flows, flow pairs",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,20 +234,9 @@ def experiment(name: str, packets: Packets, measuring: Measuring) -> list[Point]
     for curve in curves:
         found = measured(measuring, packets, curve)
         points += found + simulated(packets, curve, found, measuring.rows())
-    rate = len(packets.at) / SECONDS
-    label = f"load of the aggregating host,\n% of a core at {rate:,.0f} packets/s"
-
-    def panel(value: str, scale: float) -> dict[str, list[tuple[int, float]]]:
-        return {
-            each.name: [
-                (p.hosts, getattr(p, value) * scale) for p in points if p.curve == each.name
-            ]
-            for each in curves
-        }
-
-    panels = {label: panel("load", 100), "kB/s that it receives": panel("received_bytes_s", 1e-3)}
-    plot_curves(f"{name}: {PUBLISHED[name]}", panels, OUT / f"partitioning_{name}.png")
-    write_records(points, OUT / f"partitioning_{name}.csv")
+    path = OUT / f"partitioning_{name}.csv"
+    write_records(points, path)
+    plot_experiment(name, len(packets.at) / SECONDS, path, path.with_suffix(".svg"))
     return points
 
 
@@ -292,7 +276,9 @@ def report(text: str) -> None:
 
 def _main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--only", nargs="+", choices=sorted(PUBLISHED), default=sorted(PUBLISHED))
+    parser.add_argument(
+        "--only", nargs="+", choices=sorted(EXPERIMENTS), default=sorted(EXPERIMENTS)
+    )
     parser.add_argument("--packets", type=int, default=3_000_000)
     parser.add_argument("--at-once", action="store_true", help="compare two hosts at once")
     arguments = parser.parse_args()

@@ -322,15 +322,7 @@ def _main() -> None:
             found += ranked(queries, shown, measured, len(packets.at))
     path = OUT / f"partitioning_set_orders-{arguments.hosts}.csv"
     write_records(found, path)
-    panels = {
-        queries: [
-            (each.candidate, each.predicted_total, each.measured_total)
-            for each in found
-            if each.queries == queries
-        ]
-        for queries in QUERY_SETS
-    }
-    plot_orders(panels, path.with_suffix(".png"))
+    plot_orders(path, arguments.hosts, path.with_suffix(".svg"))
     print(table(found))
 
 

@@ -131,7 +131,8 @@ class HeldCapture:
         match report:
             case CaptureServing(port=port):
                 self._since_s = self._monotonic()
-                self.state = CaptureState(SERVING, port)
+                # A short replay may have been complete before.
+                self.state = replace(self.state, state=SERVING, port=port)
                 self._store(replace(self.held, port=port))
             case CaptureComplete():
                 self.state = replace(self.state, is_complete=True)

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from gscope.engine.sinks.row_order import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from gscope.cli.delivery.answer_order import AnswerOrder
     from gscope.engine.watermarks.bounds import Bound
 
 
@@ -20,11 +19,11 @@ class Reorder:
 
     Args:
         column: the column to sort by, ascending, NULL first; None to keep rows as they come.
-        order: the temporal columns of an answer, whose rows with the same time are sorted by all of
-            their values; None for rows of packets, which keep their order.
+        order: the order of an answer, whose rows with the same time are sorted by all of their
+            values; None for rows of packets, which keep their order.
     """
 
-    def __init__(self, column: str | None, order: Sequence[str] | None = None) -> None:
+    def __init__(self, column: str | None, order: AnswerOrder | None = None) -> None:
         self._column = column
         self._order = order
         self._held: list[tuple[int, pa.Table]] = []
@@ -62,7 +61,7 @@ class Reorder:
         if self._column is None or table.num_rows < 2:
             return table
         if self._order is not None:
-            return in_order(table.combine_chunks(), self._order)
+            return in_order(table.combine_chunks(), self._order.temporal, self._order.keys)
         values = pc.cast(table[self._column], pa.int64())
         if not values.null_count and pc.all(pc.greater_equal(values[1:], values[:-1])).as_py():
             return table

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.cli.config.capture_settings import CONSUMER
+from gscope.cli.delivery.answer_order import AnswerOrder
 from gscope.cli.delivery.answered_losses import AnsweredLosses
 from gscope.cli.delivery.checkpoint import StreamPosition
 from gscope.cli.delivery.stream_events import StreamRows, StreamsFinished
@@ -21,7 +22,7 @@ from gscope.errors import GscopeError, StreamError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.run_folder.layout import LOG_FOLDER, SOCKET_FILE
-from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed, promised_name
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
 from gscope.queries.streams.process_events import ProcessError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from gscope.cli.events import Events
     from gscope.queries.expressions.schema import Schema
-    from gscope.queries.plan.program import Lfta, Program
+    from gscope.queries.plan.program import Program
     from gscope.queries.streams.loss_reasons import IncompleteEpochs
     from gscope.queries.streams.messages import Message
 
@@ -59,12 +60,8 @@ class Passthrough:
     ) -> None:
         self._run_dir = run_dir
         self._outlets = {
-            stream: StreamDelivery(
-                query,
-                order_column(program.schema(query)),
-                (positions or {}).get(stream, StreamPosition()),
-                is_nullable=_is_nullable(program.schema(query)),
-                order=_answer_order(program, program.lfta(source.lfta)),
+            stream: _delivery(
+                program, query, source, (positions or {}).get(stream, StreamPosition())
             )
             for query, source in program.results
             if isinstance(source, StreamInput)
@@ -227,14 +224,16 @@ def order_column(schema: Schema) -> str | None:
     return increasing[0] if increasing else None
 
 
-def _answer_order(program: Program, lfta: Lfta) -> tuple[str, ...] | None:
-    """Return the order of rows that other hosts have answered; None for rows of packets."""
-    if lfta.answers is None:
-        return None
-    return tuple(promised_name(column) for column in program.schema(lfta.query).temporal)
-
-
-def _is_nullable(schema: Schema) -> bool:
-    """Return whether the column that orders the answers may be NULL."""
-    name = order_column(schema)
-    return any(column.name == name and column.is_nullable for column in schema.columns)
+def _delivery(
+    program: Program, query: str, source: StreamInput, position: StreamPosition
+) -> StreamDelivery:
+    """Return the delivery of a stream that is the result ``query``, or a part of it."""
+    schema = program.schema(query)
+    column, order = order_column(schema), None
+    if program.lfta(source.lfta).answers is not None:
+        order = AnswerOrder.of(program, query)
+        if (ordered := program.order(query)) is not None:
+            # Rows are ordered within their epoch, so they wait for all of it.
+            column = ordered.epoch
+    is_nullable = any(each.name == column and each.is_nullable for each in schema.columns)
+    return StreamDelivery(query, column, position, is_nullable=is_nullable, order=order)

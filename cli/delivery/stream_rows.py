@@ -19,6 +19,7 @@ from gscope.cli.delivery.reorder import Reorder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from gscope.cli.delivery.answer_order import AnswerOrder
     from gscope.queries.streams.messages import Batch
 
 
@@ -39,9 +40,9 @@ class StreamDelivery:
         position: how far the rows were delivered before.
         is_nullable: whether the column may be NULL. Rows with NULL are outside the extent of their
             batch, so batches are then read at once.
-        order: the temporal columns of rows that are answers of other hosts: those with the same
-            time are sorted by all of their values, so that their order does not depend on which
-            host came first. None for rows of packets, which keep their order.
+        order: the order of rows that are answers of other hosts: those with the same time are
+            sorted by all of their values, so that their order does not depend on which host came
+            first. None for rows of packets, which keep their order.
 
     Attributes:
         next: the sequence number of the next message to read.
@@ -55,7 +56,7 @@ class StreamDelivery:
         position: StreamPosition,
         *,
         is_nullable: bool = False,
-        order: Sequence[str] | None = None,
+        order: AnswerOrder | None = None,
     ) -> None:
         self.query = query
         self.next = position.cursor

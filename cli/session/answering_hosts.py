@@ -35,4 +35,8 @@ def shared_with_hosts(compiled: Compiled, hosts: HostsOfRun, observer: RunObserv
     plan = host_plan(program, on_hosts, hosts.names)
     for query, reason in plan.kept.items():
         observer.on_notice(f"{query} is evaluated here: {reason}")
+    for query in plan.chosen:
+        observer.on_notice(
+            f"hosts send the first rows of {query}, the first of all are chosen here"
+        )
     return plan.run

@@ -66,6 +66,13 @@ class Order:
         return self.is_selection and not self.keys
 
 
+def orders_epochs(order: Order, schema: Schema) -> bool:
+    """Return whether ``order`` holds for epochs, whose column in ``schema`` rises with time."""
+    if order.epoch is None:
+        return False
+    return schema[order.epoch].ordering.direction is Direction.INCREASING
+
+
 def is_hidden(name: str) -> bool:
     """Return whether delivery leaves out the column ``name``."""
     return name.startswith(HIDDEN)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PLACES = {
     Place.HOSTS: "on each host",
     Place.SPLIT: "partial rows on each host, merged on the aggregating host",
+    Place.FIRST: "first rows on each host, of which the aggregating host keeps the first",
     Place.CENTRAL: "on the aggregating host",
 }
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def queries_on_hosts(
     plan: LogicalPlan, results: tuple[str, ...], given: PartitionSet, hosts: int
 ) -> frozenset[str]:
-    """Return the queries whose answer is the union of what each host answers.
+    """Return the queries whose answer is the union of what each host answers, or is chosen from it.
 
     Args:
         plan: the queries.
@@ -29,5 +29,5 @@ def queries_on_hosts(
     return frozenset(
         operator.query
         for operator, where in zip(operators, places, strict=True)
-        if operator.is_root and where is Place.HOSTS
+        if operator.is_root and where in (Place.HOSTS, Place.FIRST)
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gscope.queries.analysis.lineage.forest import TreeNode
     from gscope.queries.analysis.partitioning.compatible import Compatible
     from gscope.queries.plan.logical import LogicalPlan, LogicalQuery, Node
+    from gscope.queries.plan.row_order import Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Operator:
         compatible: its compatible set.
         is_root: whether its rows are those of the query.
         is_result: whether the query is delivered.
+        order: the order whose first rows the query keeps; None if it keeps all, or this is not its
+            root.
     """
 
     query: str
@@ -46,6 +49,7 @@ class Operator:
     compatible: Compatible
     is_root: bool
     is_result: bool
+    order: Order | None = None
 
     @property
     def relates(self) -> bool:
@@ -109,5 +113,7 @@ class _Builder:
             )
         compatible = NONE if tree is None else self._sets.of(tree)
         is_result = query.name in self._results
-        self._made.append(Operator(query.name, node, inputs, compatible, is_root, is_result))
+        is_limited = is_root and query.order is not None and query.order.limit is not None
+        order = query.order if is_limited else None
+        self._made.append(Operator(query.name, node, inputs, compatible, is_root, is_result, order))
         return len(self._made) - 1

@@ -2,11 +2,13 @@
 
 An operator whose inputs are divided runs on all hosts if its compatible set determines the set that
 packets are divided by. If not, a grouping whose aggregates can be merged from partial ones is split:
-hosts make partial rows, which the aggregating host merges. Every other operator runs there, and so
-does all that reads it.
+hosts make partial rows, which the aggregating host merges. ORDER BY … LIMIT of what runs on all
+hosts is split, too: hosts choose their first rows of each epoch, and the aggregating host the first
+of these. Every other operator runs there, and so does all that reads what is split.
 
 The cost of an operator is what the aggregating host receives for it: the rows of divided inputs if
-it runs there, partial rows if it is split, its own rows if it runs on all hosts and is a result.
+it runs there, partial rows if it is split, the first rows of all hosts, its own rows if it runs on
+all hosts and is a result.
 
 Source: "Query-aware partitioning for monitoring massive network data streams" (SIGMOD 2008), §4.2.1
 (cost) and §5 (transformed plans).
@@ -23,6 +25,7 @@ from gscope.queries.analysis.partitioning.traffic import packet_width
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.plan.logical import Filter, GroupBy, RunningGroupBy, Scan, WindowGroupBy
+from gscope.queries.plan.row_order import orders_epochs
 from gscope.queries.plan.split.running import epoch_calls
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ class Place(Enum):
 
     HOSTS = "hosts"
     SPLIT = "split"
+    FIRST = "first"
     CENTRAL = "central"
 
 
@@ -86,6 +90,9 @@ def place(
             case Place.SPLIT:
                 received[number] = rows[number].partials(hosts)
                 sent[number] = received[number]
+            case Place.FIRST:
+                received[number] = rows[number].first(hosts)
+                sent[number] = received[number]
             case Place.CENTRAL:
                 for each in operator.inputs:
                     if places[each] is Place.HOSTS:
@@ -103,7 +110,11 @@ def _place(operator: Operator, inputs: Sequence[Place], given: PartitionSet) -> 
         return Place.CENTRAL
     # What looks at one row at a time runs wherever its rows are, however they were divided.
     if operator.compatible is ANY or is_compatible(operator.compatible, given):
-        return Place.HOSTS
+        if operator.order is None:
+            return Place.HOSTS
+        # The first rows of the whole input are known at its end, or are the first to come.
+        is_by_epoch = orders_epochs(operator.order, operator.node.schema)
+        return Place.FIRST if is_by_epoch else Place.CENTRAL
     return Place.SPLIT if is_splittable(operator.node) else Place.CENTRAL
 
 

@@ -91,6 +91,13 @@ class Rows:
         missed: float = (1 - 1 / hosts) ** of_group
         return self.size * hosts * (1 - missed)
 
+    def first(self, hosts: int) -> float:
+        """Return the bytes of the first rows if each host sends as many as there are in all.
+
+        Hosts do not send more rows than there are without the LIMIT.
+        """
+        return min(self.number * hosts, self.read) * self.width
+
 
 def rows_of(operators: Sequence[Operator], counts: Counts | None = None) -> list[Rows]:
     """Return the rows of each operator, in order."""
@@ -115,7 +122,8 @@ def _measured(operators: Sequence[Operator], counts: Counts) -> dict[int, float]
             number = counts.rows[operator.query] / counts.packets
             below = place
             found[below] = number
-            while isinstance(operators[below].node, Project):
+            # Rows that LIMIT left out were not counted.
+            while isinstance(operators[below].node, Project) and operator.order is None:
                 (below,) = operators[below].inputs
                 found[below] = number
     return found

@@ -9,6 +9,13 @@ that the run's own operators read, send rows. Everything else stays with the run
     each host                LFTA flows, operators flows and heavy, stream heavy.answers
     the run                  operator pairs over the streams heavy.answers of all hosts
 
+If such a query has ORDER BY … LIMIT, each host sends the first rows of its own epochs, and the run
+chooses the first of all hosts, as one operator::
+
+    top                      the first 10 rows of each epoch
+    each host                LFTA top, operator top, stream top.answers: at most 10 rows an epoch
+    the run                  operator top, a ``TopNode`` over the streams top.answers of all hosts
+
 Source: "Query-aware partitioning for monitoring massive network data streams" (SIGMOD 2008), §5.
 """
 
@@ -23,22 +30,27 @@ from gscope.queries.expressions.expressions import Column, NamedExpression, walk
 from gscope.queries.plan.lookups import lookup_functions
 from gscope.queries.plan.packet_columns import PacketColumns
 from gscope.queries.plan.program import (
+    AggregationNode,
     JoinNode,
     Lfta,
     MergeNode,
     QueryInput,
     StreamInput,
+    TopNode,
     WatchlistJoinNode,
     node_inputs,
 )
 from gscope.queries.plan.program_file import ProgramWriter
 from gscope.queries.plan.program_partitioning import undivided
+from gscope.queries.plan.row_order import orders_epochs
 from gscope.queries.plan.sampling_operator import SampleNode
+from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from gscope.queries.plan.program import HftaNode, Input, Program
+    from gscope.queries.plan.row_order import Order
 
 SUFFIX = ".answers"
 """Ends the name of a stream of answers."""
@@ -52,11 +64,14 @@ class HostPlan:
         run: what the run executes: the other operators, over the streams of answers.
         answered: the operators whose rows each host sends.
         kept: the operators that the run executes, each with the reason.
+        chosen: those of ``answered`` of which each host sends the first rows of an epoch, and the
+            run chooses the first of all hosts.
     """
 
     run: Program
     answered: tuple[str, ...]
     kept: Mapping[str, str]
+    chosen: tuple[str, ...] = ()
 
 
 def host_plan(program: Program, on_hosts: Collection[str], hosts: Collection[str]) -> HostPlan:
@@ -68,14 +83,18 @@ def host_plan(program: Program, on_hosts: Collection[str], hosts: Collection[str
         hosts: the names of the hosts.
     """
     kept: dict[str, str] = {}
+    chosen: list[str] = []
     for node in program.nodes:
-        if reason := _obstacle(program, node, on_hosts, hosts, kept):
+        if reason := _obstacle(program, node, on_hosts, hosts, kept, chosen):
             kept[node.query] = reason
+        elif first_rows(node) is not None:
+            chosen.append(node.query)
     read = [source for _, source in program.results]
     read += [i for node in program.nodes if node.query in kept for i in node_inputs(node)]
     wanted = {i.query for i in read if isinstance(i, QueryInput)} - kept.keys()
     answered = tuple(node.query for node in program.nodes if node.query in wanted)
-    return HostPlan(run_program(program, answered), answered, kept)
+    run = run_program(program, answered)
+    return HostPlan(run, answered, kept, tuple(each for each in chosen if each in answered))
 
 
 def run_program(program: Program, answered: Collection[str]) -> Program:
@@ -83,14 +102,21 @@ def run_program(program: Program, answered: Collection[str]) -> Program:
     if not answered:
         return program
     streams = _answer_streams(program, answered)
-    kept = [node for node in program.nodes if node.query not in _with_inputs(program, answered)]
+    on_hosts = _with_inputs(program, answered)
+    kept = [node for node in program.nodes if node.query not in on_hosts]
+    tops = [
+        TopNode(node.query, StreamInput(streams[node.query].name), order, node.schema)
+        for node in program.nodes
+        if node.query in streams and (order := first_rows(node)) is not None
+    ]
+    chosen = {node.query for node in tops}
 
     def moved(source: Input) -> Input:
-        if isinstance(source, QueryInput) and source.query in streams:
+        if isinstance(source, QueryInput) and source.query in streams.keys() - chosen:
             return StreamInput(streams[source.query].name)
         return source
 
-    nodes = tuple(_reading(node, tuple(map(moved, node_inputs(node)))) for node in kept)
+    nodes = (*tops, *(_reading(node, tuple(map(moved, node_inputs(node)))) for node in kept))
     results = tuple((query, moved(source)) for query, source in program.results)
     lftas = _read_lftas(program, nodes, [source for _, source in results])
     return replace(program, lftas=(*lftas, *streams.values()), nodes=nodes, results=results)
@@ -145,12 +171,18 @@ def _obstacle(
     on_hosts: Collection[str],
     hosts: Collection[str],
     kept: Mapping[str, str],
+    chosen: Collection[str],
 ) -> str:
     """Return why hosts cannot answer an operator; "" if they can."""
     below = [i.query for i in node_inputs(node) if isinstance(i, QueryInput)]
     if others := [query for query in below if query in kept]:
         return f"{others[0]} is evaluated by the run"
-    if node.query not in on_hosts:
+    if others := [query for query in below if query in chosen]:
+        return f"the first rows of {others[0]} are chosen by the run"
+    order = first_rows(node) or program.order(node.query)
+    if order is not None and not orders_epochs(order, program.schema(node.query)):
+        return "its order or LIMIT is that of the whole input"
+    if _query_of(program, node) not in on_hosts:
         return "it needs packets of several hosts"
     if isinstance(node, WatchlistJoinNode):
         return "its table is a file of the run's host"
@@ -158,9 +190,6 @@ def _obstacle(
         return "it looks values up in a file of the run's host"
     if isinstance(node, SampleNode):
         return "it samples the packets of all hosts"
-    is_ordered = getattr(node, "top", None) is not None or program.order(node.query) is not None
-    if is_ordered:
-        return "its first rows are those of all hosts"
     if not program.schema(node.query).temporal:
         return "no column of its answer rises with time"
     lftas = [i.lfta for i in node_inputs(node) if isinstance(i, StreamInput)]
@@ -169,6 +198,25 @@ def _obstacle(
         if missing := [h for h in hosts if not any(i.startswith(f"{h}.") for i in interfaces)]:
             return f"it reads no interface of {missing[0]}"
     return ""
+
+
+def first_rows(node: HftaNode) -> Order | None:
+    """Return the order whose first rows of each epoch an operator keeps; None if it keeps all."""
+    match node:
+        case TopNode(order=order):
+            return order
+        case AggregationNode(top=order) | WindowNode(top=order):
+            return order
+    return None
+
+
+def _query_of(program: Program, node: HftaNode) -> str:
+    """Return the query that an operator is, or is a part of: ``q`` of the part ``q.rows``."""
+    queries = {name for name, _ in program.schemas}
+    name = node.query
+    while name not in queries:
+        name = name.rpartition(".")[0]
+    return name
 
 
 def _answer_streams(program: Program, answered: Collection[str]) -> dict[str, Lfta]:

@@ -30,6 +30,18 @@ def test_a_given_set_is_compared_with_the_best(capsys: pytest.CaptureFixture[str
     assert places == {"flows": "hosts", "heavy_flows": "split", "flow_pairs": "central"}
 
 
+def test_first_rows_are_chosen_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    query = (
+        "SELECT tb, srcIP, count(*) AS packets FROM IP GROUP BY time/60 AS tb, srcIP"
+        " ORDER BY packets DESC LIMIT 10"
+    )
+    assert run(["explain", "-e", query, "--hosts", "2", "--partition-set", "srcIP"]) == 0
+    place = "first rows on each host, of which the aggregating host keeps the first"
+    assert f"query, rows: {place}\n" in capsys.readouterr().out
+    assert run(["explain", "-e", query, "--hosts", "2", "--partition-set", "destIP"]) == 0
+    assert place not in capsys.readouterr().out
+
+
 def test_counts_of_a_status_file_are_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

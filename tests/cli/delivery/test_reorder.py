@@ -6,7 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gscope.cli.delivery.answer_order import AnswerOrder
 from gscope.cli.delivery.reorder import Reorder
+from gscope.queries.plan.row_order import SortKey
 
 _values = st.lists(st.one_of(st.none(), st.integers(0, 30)), max_size=8)
 
@@ -47,7 +49,7 @@ def test_without_a_column_rows_stay_as_they_came() -> None:
 def test_answers_of_one_time_are_in_the_order_of_their_values() -> None:
     rows = [(3, 1, "b"), (1, 2, "a"), (3, 1, "a"), (2, 9, "c"), (3, 0, "z"), (2, 9, "b")]
     for number, shuffled in enumerate(permutations(rows)):
-        reorder = Reorder("t", ("t",))
+        reorder = Reorder("t", AnswerOrder(("t",)))
         for each in shuffled[:3], shuffled[3:]:
             names = ("t", "x", "y")
             reorder.add(pa.table({n: [row[i] for row in each] for i, n in enumerate(names)}))
@@ -56,3 +58,16 @@ def test_answers_of_one_time_are_in_the_order_of_their_values() -> None:
         assert rest is not None
         found = [tuple(row.values()) for row in (*first.to_pylist(), *rest.to_pylist())]
         assert found == sorted(rows), number
+
+
+def test_answers_of_one_epoch_are_in_the_order_of_their_query() -> None:
+    rows = [(3, 1, "b"), (1, 2, "a"), (3, 1, "a"), (2, 9, "c"), (3, 0, "z"), (2, 9, "b")]
+    for shuffled in permutations(rows):
+        reorder = Reorder("t", AnswerOrder(("t",), (SortKey("x", is_descending=True),)))
+        names = ("t", "x", "y")
+        reorder.add(pa.table({n: [row[i] for row in shuffled] for i, n in enumerate(names)}))
+        first, rest = reorder.release(3), reorder.rest()
+        assert first is not None
+        assert rest is not None
+        found = [tuple(row.values()) for row in (*first.to_pylist(), *rest.to_pylist())]
+        assert found == sorted(rows, key=lambda row: (row[0], -row[1], row[2]))

@@ -10,6 +10,7 @@ from tests.queries.analysis.sampling.random_queries import query_set
 from tests.support.long_form import cases
 
 from gscope.queries.analysis.partitioning.compatible import ANY
+from gscope.queries.analysis.partitioning.given import given_set
 from gscope.queries.analysis.partitioning.operators import Operator, operators_of
 from gscope.queries.analysis.partitioning.placement import Place, Placement, place
 from gscope.queries.analysis.partitioning.search import BY_CHANCE, Search, search
@@ -105,6 +106,34 @@ def test_a_chain_runs_on_all_hosts_only_by_what_all_its_queries_keep() -> None:
         "flow_pairs": Place.CENTRAL,
     }
     assert found.best.cost < partly.cost < found.candidates[-1].cost
+
+
+def test_first_rows_are_chosen_on_hosts_and_then_of_all() -> None:
+    text = HEAVY.replace("GROUP BY tb, srcIP;", "GROUP BY tb, srcIP ORDER BY max_cnt DESC LIMIT 2;")
+    made = operators(text)
+    counts = Counts(1000, {"flows": 500, "heavy_flows": 20, "flow_pairs": 10})
+    found = search(made, rows_of(made, counts), 4).best
+    assert found.given.texts() == ("srcIP",)
+    places = {
+        operator.query: where
+        for operator, where in zip(made, found.places, strict=True)
+        if operator.is_root
+    }
+    assert places == {
+        "flows": Place.HOSTS,
+        "heavy_flows": Place.FIRST,
+        "flow_pairs": Place.CENTRAL,
+    }
+    # 20 rows on each of 4 hosts are more than the 50 groups that flows are assumed to make.
+    assert found.total == pytest.approx(50 / 1000 * (16 + 2 * 8))
+    few = rows_of(made, Counts(1000, {"flows": 500, "heavy_flows": 2}))
+    assert search(made, few, 4).best.total == pytest.approx(4 * 2 / 1000 * (16 + 2 * 8))
+
+
+def test_the_limit_of_a_whole_input_is_not_for_hosts() -> None:
+    made = operators("SELECT time, srcIP FROM IP LIMIT 3")
+    given = given_set("srcIP", "set")
+    assert place(made, rows_of(made), given, 4).places == (Place.HOSTS, Place.CENTRAL)
 
 
 def test_counts_of_a_run_replace_the_assumed_shares() -> None:

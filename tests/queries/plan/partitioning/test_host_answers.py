@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,13 +12,21 @@ from gscope.queries.analysis.partitioning.on_hosts import queries_on_hosts
 from gscope.queries.compile import CompileContext, Compiled, QueryText, compile_queries
 from gscope.queries.plan.partitioning.host_answers import (
     HostPlan,
+    first_rows,
     host_plan,
     host_program,
     of_host,
     run_program,
 )
-from gscope.queries.plan.program import StreamInput, node_inputs
+from gscope.queries.plan.program import (
+    AggregationNode,
+    QueryInput,
+    StreamInput,
+    TopNode,
+    node_inputs,
+)
 from gscope.queries.plan.program_file import read_program, write_program
+from gscope.queries.plan.row_order import SortKey, is_hidden
 from gscope.queries.plan.show_expressions import show
 
 if TYPE_CHECKING:
@@ -129,7 +138,10 @@ def test_a_host_writes_one_stream_of_answers_for_all_of_its_interfaces() -> None
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
-        (f"{FLOWS} ORDER BY packets DESC LIMIT 3", "its first rows are those of all hosts"),
+        (
+            "SELECT time, srcIP FROM IP WHERE len > 99 LIMIT 3",
+            "its order or LIMIT is that of the whole input",
+        ),
         (
             "SELECT srcIP, count(*) AS packets FROM IP GROUP BY time/10 AS tb, srcIP",
             "no column of its answer rises with time",
@@ -147,6 +159,102 @@ def test_what_hosts_cannot_answer_stays_with_the_run(query: str, reason: str) ->
     assert plan.answered == ()
     assert plan.run == found.program
     assert [text for text in plan.kept.values() if text.startswith(reason)]
+
+
+TOP = """DEFINE { query_name top; } SELECT tb, srcIP, sum(packets) AS packets FROM flows
+GROUP BY tb, srcIP ORDER BY packets DESC LIMIT 3"""
+OF_TOP = "DEFINE { query_name of_top; } SELECT tb, srcIP, packets FROM top WHERE packets > 9"
+
+
+def test_the_run_chooses_from_the_first_rows_of_hosts() -> None:
+    found = compiled(FLOWS, TOP, OF_TOP, only=("top", "of_top"))
+    plan = planned(found, "srcIP")
+    assert plan.answered == plan.chosen == ("top",)
+    assert plan.kept == {"of_top": "the first rows of top are chosen by the run"}
+    top, of_top = plan.run.nodes
+    assert isinstance(top, TopNode)
+    assert (top.query, top.input) == ("top", StreamInput("top.answers"))
+    assert (top.order.keys, top.order.limit) == ((SortKey("packets", is_descending=True),), 3)
+    assert top.order.epoch == "tb"
+    assert node_inputs(of_top) == (QueryInput("top"),)
+    assert plan.run.results == (("top", QueryInput("top")), ("of_top", QueryInput("of_top")))
+    assert dict(plan.run.orders) == {"top": top.order}
+    host = host_program(found.program, plan.answered)
+    assert [node.query for node in host.nodes] == ["flows", "top"]
+    assert first_rows(host.node("top")) == top.order
+    assert host.served == plan.run.lftas
+    assert run_program(found.program, plan.answered) == plan.run
+
+
+@pytest.mark.parametrize(
+    ("query", "parts", "hidden"),
+    [
+        (
+            "SELECT tb, srcIP FROM IP GROUP BY time/10 AS tb, srcIP ORDER BY sum(len) DESC LIMIT 2",
+            ("query",),
+            ["$by1"],
+        ),
+        (
+            "SELECT srcIP, count(*) AS n FROM IP GROUP BY time/10 AS tb, srcIP ORDER BY n LIMIT 2",
+            ("query",),
+            ["$order"],
+        ),
+        (
+            "SELECT srcIP, count(*) AS n FROM IP [RANGE 30 SLIDE 10] GROUP BY srcIP LIMIT 2",
+            ("query",),
+            ["$order"],
+        ),
+        (
+            "SELECT tb, srcIP, running_count(*) AS n FROM IP GROUP BY time/10 AS tb, srcIP"
+            " CLOSING_WHEN count(*) = 0 ORDER BY n LIMIT 2",
+            ("query.rows", "query"),
+            [],
+        ),
+    ],
+)
+def test_streams_of_first_rows_have_what_orders_them(
+    query: str, parts: tuple[str, ...], hidden: list[str]
+) -> None:
+    found = compiled(query)
+    plan = planned(found, "srcIP")
+    assert (plan.answered, plan.chosen, plan.kept) == (("query",), ("query",), {})
+    (stream,) = plan.run.lftas
+    (top,) = plan.run.nodes
+    assert isinstance(top, TopNode)
+    assert [name for name in stream.schema.names if is_hidden(name)] == hidden
+    assert {top.order.epoch, *(key.name for key in top.order.keys)} <= {*stream.schema.names}
+    host = host_program(found.program, plan.answered)
+    assert tuple(node.query for node in host.nodes) == parts
+
+
+def test_first_rows_of_what_needs_several_hosts_stay_with_the_run() -> None:
+    found = compiled(FLOWS, TOP, only=("top",))
+    plan = planned(found, "srcIP, destIP")
+    assert (plan.answered, plan.chosen) == (("flows",), ())
+    top = found.program.node("top")
+    assert isinstance(top, AggregationNode)
+    assert plan.run.node("top") == replace(top, input=StreamInput("flows.answers"))
+
+
+def test_an_order_without_a_limit_is_left_to_delivery() -> None:
+    found = compiled(f"{FLOWS} ORDER BY packets DESC")
+    plan = planned(found, "srcIP")
+    assert (plan.answered, plan.chosen, plan.run.nodes) == (("flows",), (), ())
+    assert dict(plan.run.orders) == dict(found.program.orders)
+
+
+def test_the_parts_of_a_query_are_where_the_query_is() -> None:
+    joined = """DEFINE { query_name joined; } SELECT tb, srcIP, sum(packets) AS packets
+    FROM flows a, flows b WHERE a.srcIP = b.srcIP and a.tb = b.tb
+    GROUP BY a.tb AS tb, a.srcIP AS srcIP"""
+    found = compiled(FLOWS, joined.replace("sum(packets)", "sum(b.packets)"), only=("joined",))
+    plan = planned(found, "srcIP")
+    assert (plan.answered, plan.kept) == (("joined",), {})
+    host = host_program(found.program, plan.answered)
+    assert [node.query for node in host.nodes] == ["flows", "joined.joined", "joined"]
+    plan = planned(found, "destIP")
+    assert plan.answered == ("flows",)
+    assert tuple(plan.kept) == ("joined.joined", "joined")
 
 
 def test_the_digest_tells_different_operators_apart() -> None:
