@@ -1,13 +1,11 @@
 """Readable result columns: dotted addresses, times in UTC, escaped payloads.
 
-Each function converts a whole column at once. Conversions that are costly or cannot be done in bulk
-(addresses, escapes) are done once for each distinct value.
+Each function converts a whole column at once. Conversions that cannot be done in bulk, such as
+escapes, are done once for each distinct value.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import socket
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.engine.sinks.parallel import by_columns
+from gscope.engine.sinks.addresses import addresses_as_text
+from gscope.engine.sinks.parallel import ROWS_AT_ONCE, by_columns
 from gscope.engine.sinks.pieces import cut_text
 from gscope.queries.expressions.types import GsqlType
 
@@ -24,10 +23,6 @@ if TYPE_CHECKING:
 
     from gscope.queries.expressions.schema import ColumnSchema, Schema
 
-_V4_MAPPED = bytes(10) + b"\xff\xff"
-_MAPPED_IN_IPV6 = bytes(10) + b"\xff\xfe"
-_ALL_HEXADECIMAL = bytes(12)
-"""The prefix of IPv4-compatible addresses, which the C library would write with dots."""
 _READABLE: dict[GsqlType, pa.DataType] = {
     GsqlType.BOOL: pa.bool_(),
     GsqlType.INT: pa.int64(),
@@ -35,7 +30,6 @@ _READABLE: dict[GsqlType, pa.DataType] = {
     GsqlType.TIMESTAMP: pa.timestamp("ns"),
     GsqlType.INTERVAL: pa.int64(),
 }
-_OCTETS = pa.array([str(value) for value in range(256)])
 _SMALL = 1 << 16
 
 
@@ -124,7 +118,7 @@ def _arrow_type(column: ColumnSchema) -> pa.DataType:
     return _READABLE.get(column.type, pa.string())
 
 
-def _readable(column: pa.Array, schema: ColumnSchema) -> pa.Array:
+def _readable(column: pa.Array, schema: ColumnSchema) -> pa.Array | pa.ChunkedArray:
     match schema.type:
         case GsqlType.IP:
             return _addresses(column)
@@ -158,40 +152,11 @@ def for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
     return values.take(encoded.indices)
 
 
-def _addresses(column: pa.Array) -> pa.Array:
-    """Return the text of each address, made once for each distinct one; NULL stays NULL."""
-    encoded = column.dictionary_encode()
-    return _distinct_addresses(encoded.dictionary).take(encoded.indices)
-
-
-def _distinct_addresses(addresses: pa.Array) -> pa.Array:
-    """Return the text of distinct addresses: IPv4 in bulk, octet by octet; others one by one."""
-    if len(addresses) == 0:
-        return pa.array([], pa.string())
-    octets = np.frombuffer(_joined(addresses), np.uint8).reshape(-1, 16)
-    is_v4 = (octets[:, :12] == np.frombuffer(_V4_MAPPED, np.uint8)).all(axis=1)
-    parts = [_OCTETS.take(pa.array(octets[:, place])) for place in range(12, 16)]
-    text = pc.binary_join_element_wise(*parts, ".")
-    if is_v4.all():
-        return text
-    is_other = pa.array(~is_v4)
-    others = [_address(value) for value in addresses.filter(is_other).to_pylist()]
-    return pc.replace_with_mask(text, is_other, pa.array(others, pa.string()))
-
-
-def _joined(addresses: pa.Array) -> memoryview:
-    """Return the concatenated 16-byte values of an array without NULL."""
-    fixed = pc.cast(addresses, pa.binary(16))
-    start = fixed.offset * 16
-    return memoryview(fixed.buffers()[1])[start : start + len(fixed) * 16]
-
-
-def _address(value: bytes) -> str:
-    if value.startswith(_MAPPED_IN_IPV6):
-        return "::ffff:" + socket.inet_ntop(socket.AF_INET, value[12:])
-    if value.startswith(_ALL_HEXADECIMAL):
-        return str(ipaddress.IPv6Address(value))
-    return socket.inet_ntop(socket.AF_INET6, value)
+def _addresses(column: pa.Array) -> pa.ChunkedArray:
+    """Return the text of addresses, in pieces that stay in a core's cache while they are built."""
+    starts = range(0, max(1, len(column)), ROWS_AT_ONCE)
+    pieces = [addresses_as_text(column.slice(start, ROWS_AT_ONCE)) for start in starts]
+    return pa.chunked_array(pieces)
 
 
 @cache
