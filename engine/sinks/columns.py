@@ -6,7 +6,7 @@ escapes, are done once for each distinct value.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from gscope.engine.sinks.addresses import addresses_as_text
 from gscope.engine.sinks.parallel import ROWS_AT_ONCE, by_columns
 from gscope.engine.sinks.pieces import cut_text
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,11 @@ _READABLE: dict[GsqlType, pa.DataType] = {
     GsqlType.INTERVAL: pa.int64(),
 }
 _SMALL = 1 << 16
+_WORTH_A_TABLE = 8
+"""Rows for each integer of a range from which a table of the range is made."""
+
+_TABLES = 32
+"""Tables of small integers in memory, of about 2 MB each."""
 
 
 def readable(table: pa.Table, schema: Schema) -> pa.Table:
@@ -70,12 +76,21 @@ def as_text(column: pa.Array) -> pa.Array:
     return text
 
 
-def integers_as_text(column: pa.Array) -> pa.Array:
-    """Return integers as text; NULL stays NULL. Small integers, as most are, are looked up."""
+def integers_as_text(column: pa.Array, lead: str = "") -> pa.Array:
+    """Return integers as text, each after ``lead``; NULL stays NULL.
+
+    Integers of a short range, as most are, are looked up.
+    """
     extent = pc.min_max(column).as_py()
-    if extent["min"] is not None and extent["min"] >= 0 and extent["max"] < _SMALL:
-        return _small_integers().take(column)
-    return pc.cast(column, pa.string())
+    least, greatest = extent["min"], extent["max"]
+    if least is None:
+        return pa.nulls(len(column), pa.string())
+    if (greatest - least + 1) * _WORTH_A_TABLE <= len(column) and greatest <= MAX_INT:
+        return _integers(least, greatest, lead).take(pc.subtract(column, least))
+    if least >= 0 and greatest < _SMALL:
+        return _small_integers(lead).take(column)
+    text = pc.cast(column, pa.string())
+    return pc.binary_join_element_wise(lead, text, "") if lead else text
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
@@ -159,9 +174,14 @@ def _addresses(column: pa.Array) -> pa.ChunkedArray:
     return pa.chunked_array(pieces)
 
 
-@cache
-def _small_integers() -> pa.Array:
-    return pc.cast(pa.array(np.arange(_SMALL)), pa.string())
+@lru_cache(_TABLES)
+def _small_integers(lead: str) -> pa.Array:
+    return _integers(0, _SMALL - 1, lead)
+
+
+def _integers(least: int, greatest: int, lead: str) -> pa.Array:
+    text = pc.cast(pa.array(np.arange(greatest - least + 1) + least), pa.string())
+    return pc.binary_join_element_wise(lead, text, "") if lead else text
 
 
 def json_number(column: pa.Array) -> pa.Array:
