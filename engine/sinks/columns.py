@@ -1,33 +1,29 @@
 """Readable result columns: dotted addresses, times in UTC, escaped payloads.
 
-Each function converts a whole column at once. Conversions that are costly or cannot be done in bulk
-(addresses, escapes) are done once for each distinct value.
+Each function converts a whole column at once. Conversions that cannot be done in bulk, such as
+escapes, are done once for each distinct value.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import socket
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.engine.sinks.parallel import by_columns
+from gscope.engine.sinks.addresses import addresses_as_text
+from gscope.engine.sinks.parallel import ROWS_AT_ONCE, by_columns
 from gscope.engine.sinks.pieces import cut_text
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.int64 import MAX_INT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gscope.queries.expressions.schema import ColumnSchema, Schema
 
-_V4_MAPPED = bytes(10) + b"\xff\xff"
-_MAPPED_IN_IPV6 = bytes(10) + b"\xff\xfe"
-_ALL_HEXADECIMAL = bytes(12)
-"""The prefix of IPv4-compatible addresses, which the C library would write with dots."""
 _READABLE: dict[GsqlType, pa.DataType] = {
     GsqlType.BOOL: pa.bool_(),
     GsqlType.INT: pa.int64(),
@@ -35,8 +31,12 @@ _READABLE: dict[GsqlType, pa.DataType] = {
     GsqlType.TIMESTAMP: pa.timestamp("ns"),
     GsqlType.INTERVAL: pa.int64(),
 }
-_OCTETS = pa.array([str(value) for value in range(256)])
 _SMALL = 1 << 16
+_WORTH_A_TABLE = 8
+"""Rows for each integer of a range from which a table of the range is made."""
+
+_TABLES = 32
+"""Tables of small integers in memory, of about 2 MB each."""
 
 
 def readable(table: pa.Table, schema: Schema) -> pa.Table:
@@ -76,12 +76,21 @@ def as_text(column: pa.Array) -> pa.Array:
     return text
 
 
-def integers_as_text(column: pa.Array) -> pa.Array:
-    """Return integers as text; NULL stays NULL. Small integers, as most are, are looked up."""
+def integers_as_text(column: pa.Array, lead: str = "") -> pa.Array:
+    """Return integers as text, each after ``lead``; NULL stays NULL.
+
+    Integers of a short range, as most are, are looked up.
+    """
     extent = pc.min_max(column).as_py()
-    if extent["min"] is not None and extent["min"] >= 0 and extent["max"] < _SMALL:
-        return _small_integers().take(column)
-    return pc.cast(column, pa.string())
+    least, greatest = extent["min"], extent["max"]
+    if least is None:
+        return pa.nulls(len(column), pa.string())
+    if (greatest - least + 1) * _WORTH_A_TABLE <= len(column) and greatest <= MAX_INT:
+        return _integers(least, greatest, lead).take(pc.subtract(column, least))
+    if least >= 0 and greatest < _SMALL:
+        return _small_integers(lead).take(column)
+    text = pc.cast(column, pa.string())
+    return pc.binary_join_element_wise(lead, text, "") if lead else text
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:
@@ -124,7 +133,7 @@ def _arrow_type(column: ColumnSchema) -> pa.DataType:
     return _READABLE.get(column.type, pa.string())
 
 
-def _readable(column: pa.Array, schema: ColumnSchema) -> pa.Array:
+def _readable(column: pa.Array, schema: ColumnSchema) -> pa.Array | pa.ChunkedArray:
     match schema.type:
         case GsqlType.IP:
             return _addresses(column)
@@ -158,45 +167,21 @@ def for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:
     return values.take(encoded.indices)
 
 
-def _addresses(column: pa.Array) -> pa.Array:
-    """Return the text of each address, made once for each distinct one; NULL stays NULL."""
-    encoded = column.dictionary_encode()
-    return _distinct_addresses(encoded.dictionary).take(encoded.indices)
+def _addresses(column: pa.Array) -> pa.ChunkedArray:
+    """Return the text of addresses, in pieces that stay in a core's cache while they are built."""
+    starts = range(0, max(1, len(column)), ROWS_AT_ONCE)
+    pieces = [addresses_as_text(column.slice(start, ROWS_AT_ONCE)) for start in starts]
+    return pa.chunked_array(pieces)
 
 
-def _distinct_addresses(addresses: pa.Array) -> pa.Array:
-    """Return the text of distinct addresses: IPv4 in bulk, octet by octet; others one by one."""
-    if len(addresses) == 0:
-        return pa.array([], pa.string())
-    octets = np.frombuffer(_joined(addresses), np.uint8).reshape(-1, 16)
-    is_v4 = (octets[:, :12] == np.frombuffer(_V4_MAPPED, np.uint8)).all(axis=1)
-    parts = [_OCTETS.take(pa.array(octets[:, place])) for place in range(12, 16)]
-    text = pc.binary_join_element_wise(*parts, ".")
-    if is_v4.all():
-        return text
-    is_other = pa.array(~is_v4)
-    others = [_address(value) for value in addresses.filter(is_other).to_pylist()]
-    return pc.replace_with_mask(text, is_other, pa.array(others, pa.string()))
+@lru_cache(_TABLES)
+def _small_integers(lead: str) -> pa.Array:
+    return _integers(0, _SMALL - 1, lead)
 
 
-def _joined(addresses: pa.Array) -> memoryview:
-    """Return the concatenated 16-byte values of an array without NULL."""
-    fixed = pc.cast(addresses, pa.binary(16))
-    start = fixed.offset * 16
-    return memoryview(fixed.buffers()[1])[start : start + len(fixed) * 16]
-
-
-def _address(value: bytes) -> str:
-    if value.startswith(_MAPPED_IN_IPV6):
-        return "::ffff:" + socket.inet_ntop(socket.AF_INET, value[12:])
-    if value.startswith(_ALL_HEXADECIMAL):
-        return str(ipaddress.IPv6Address(value))
-    return socket.inet_ntop(socket.AF_INET6, value)
-
-
-@cache
-def _small_integers() -> pa.Array:
-    return pc.cast(pa.array(np.arange(_SMALL)), pa.string())
+def _integers(least: int, greatest: int, lead: str) -> pa.Array:
+    text = pc.cast(pa.array(np.arange(greatest - least + 1) + least), pa.string())
+    return pc.binary_join_element_wise(lead, text, "") if lead else text
 
 
 def json_number(column: pa.Array) -> pa.Array:

@@ -12,14 +12,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from gscope.engine.sinks.columns import as_text, flat, for_each_distinct, json_number
+from gscope.engine.sinks.columns import (
+    as_text,
+    flat,
+    for_each_distinct,
+    integers_as_text,
+    json_number,
+)
 from gscope.engine.sinks.parallel import by_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _SPECIAL = b'",\r\n'
-_NOT_PLAIN_JSON = r'["\\]|[^ -~]'
+_PLAIN_JSON = bytes(each for each in range(0x20, 0x7F) if each not in b'"\\')
+"""Characters that JSON has as they are."""
+
+_MANY_ROWS = 8192
+"""Rows from which integers are looked up with the names of their columns."""
 
 
 def csv_header(names: list[str]) -> bytes:
@@ -83,7 +93,9 @@ def _csv_lines(piece: pa.Table) -> memoryview:
         texts = [pc.fill_null(pc.cast(cell, pa.string()), "") for cell in cells]
         return _text(_between(texts, ["", *[","] * (len(texts) - 1)], "\n"))
     sink = pa.BufferOutputStream()
-    options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="none")
+    options = pyarrow.csv.WriteOptions(
+        include_header=False, quoting_style="none", batch_size=max(1, piece.num_rows)
+    )
     pyarrow.csv.write_csv(pa.table(cells, names=piece.column_names), sink, options)
     return memoryview(sink.getvalue())
 
@@ -91,8 +103,27 @@ def _csv_lines(piece: pa.Table) -> memoryview:
 def _ndjson_lines(piece: pa.Table) -> pa.Array:
     names = [json.dumps(name) + ": " for name in piece.column_names]
     leads = ["{" + names[0], *(", " + name for name in names[1:])]
-    cells = [pc.fill_null(_json(flat(column)), "null") for column in piece.columns]
-    return pc.binary_join_element_wise(*_between(cells, leads, "}\n"), "")
+    parts = [
+        part
+        for lead, column in zip(leads, piece.columns, strict=True)
+        for part in _json_parts(lead, flat(column))
+    ]
+    return pc.binary_join_element_wise(*parts, "}\n", "")
+
+
+def _json_parts(lead: str, column: pa.Array) -> list[pa.Array | str]:
+    """Return texts that together are ``lead`` and the JSON text of each value of a column."""
+    if pa.types.is_integer(column.type) and len(column) >= _MANY_ROWS:
+        return [pc.fill_null(integers_as_text(column, lead), f"{lead}null")]
+    if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
+        return [lead, pc.fill_null(as_text(column), "null")]
+    if pa.types.is_floating(column.type):
+        return [lead, pc.fill_null(json_number(column), "null")]
+    text = as_text(column)
+    if bytes(_content(text)).translate(None, _PLAIN_JSON):
+        return [lead, pc.fill_null(for_each_distinct(text, json.dumps), "null")]
+    quoted = pc.binary_join_element_wise(f'{lead}"', text, '"', "")
+    return [pc.fill_null(quoted, f"{lead}null")]
 
 
 def _printable(column: pa.Array) -> pa.Array:
@@ -142,15 +173,3 @@ def _quoted(value: str) -> str:
     if not value or any(character in value for character in _SPECIAL.decode()):
         return '"' + value.replace('"', '""') + '"'
     return value
-
-
-def _json(column: pa.Array) -> pa.Array:
-    """Return each value of a readable column as JSON text."""
-    if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
-        return as_text(column)
-    if pa.types.is_floating(column.type):
-        return json_number(column)
-    text = as_text(column)
-    if pc.any(pc.match_substring_regex(text, _NOT_PLAIN_JSON)).as_py():
-        return for_each_distinct(text, json.dumps)
-    return pc.binary_join_element_wise('"', text, '"', "")

@@ -4,9 +4,11 @@ import csv
 import io
 import json
 import math
+import random
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,3 +90,43 @@ def test_many_rows_are_written_piece_by_piece() -> None:
     table = pa.table({"n": range(150_000), "t": ['say "hi"'] * 150_000})
     for write in (write_csv, write_ndjson):
         assert _written(write, table).count("\n") == 150_000
+
+
+_FEW_INTEGERS: dict[str, list[int | None]] = {
+    "the same": [170_000_001],
+    "no others": [None],
+    "few": [*range(5), None],
+    "negative": [-3, -2, None],
+    "least": [-(2**63), 1 - 2**63],
+    "greatest": [2**63 - 1, None, 2**63 - 2],
+    "ports": [0, 443, 65_535, None],
+    "more": [0, 65_536],
+    "any": [-(2**63), 0, None, 2**63 - 1],
+    "unsigned": [2**64 - 1],
+}
+
+
+@pytest.mark.parametrize("rows", [7, 20_000])
+@pytest.mark.parametrize("kind", _FEW_INTEGERS)
+def test_integers_of_any_range_are_written_as_python_does(kind: str, rows: int) -> None:
+    chance = random.Random(rows)
+    values = chance.choices(_FEW_INTEGERS[kind], k=rows)
+    numbers = pa.array(values, pa.uint64() if kind == "unsigned" else pa.int64())
+    table = pa.table({'odd "n"': numbers, "m": numbers})
+    cells = ["" if value is None else str(value) for value in values]
+    assert _written(write_csv, table) == "".join(f"{cell},{cell}\n" for cell in cells)
+    lines = [json.dumps({'odd "n"': value, "m": value}) for value in values]
+    assert _written(write_ndjson, table).splitlines() == lines
+
+
+@pytest.mark.parametrize("rows", [3, 20_000])
+@pytest.mark.parametrize("odd", [None, "", "\x7f", "\x1f", "\\", '"', "é", "\U0001f600", ",", "\n"])
+def test_a_single_odd_value_is_written_as_python_does(odd: str | None, rows: int) -> None:
+    values = ["10.0.0.1", "~ !", *[odd] * (rows % 2 + 1), *["2001:db8::1"] * rows]
+    table = pa.table({"t": pa.array(values, pa.string()), "n": range(len(values))})
+    lines = [json.dumps({"t": value, "n": n}) for n, value in enumerate(values)]
+    assert _written(write_ndjson, table).split("\n") == [*lines, ""]
+    text = _written(write_csv, table)
+    found = list(csv.reader(io.StringIO(text, newline="")))
+    assert found == [[value or "", str(n)] for n, value in enumerate(values)]
+    assert text.startswith("10.0.0.1,0\n~ !,1\n")
