@@ -21,6 +21,7 @@ def job_settings(session: Session) -> JobSettings:
         expected_bytes=session.expected_bytes,
         is_live=session.is_live,
         disk_bytes=config.job_disk_bytes,
+        reports_bounds=bool(config.alerts),
         asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
         latent_interfaces=tuple(i.name for i in session.interfaces if i.is_latent),
         master=config.spark_master,

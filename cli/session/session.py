@@ -432,6 +432,7 @@ class Session:
             delivered,
             is_interleaved=self.is_interleaved and len(program.results) > 1,
             watch=watch,
+            on_bound=None if alerts is None or outlets is None else outlets.advance,
         )
         known = delivered.position.streams if delivered is not None else {}
         is_complete = False
