@@ -66,6 +66,8 @@ class Job:
         self._termination = termination
         self._settings = JobSettings.read(run_dir)
         self._phases: dict[str, float] = {}
+        self._clocks: dict[str, dict[str, float]] = {}
+        self._reported_bounds: dict[str, dict[str, float]] = {}
         self._counted_before = Counts()
         self._is_described = threading.Event()
         self._connect = threading.Event()
@@ -118,7 +120,7 @@ class Job:
             self._phases |= spark.phases
         self._phase("finished")
         spark.build_archive_later()
-        self._events.send(JobFinished(steps, self._phases))
+        self._events.send(JobFinished(steps, self._phases, self._clocks))
 
     def _described(self) -> Program:
         """Return the program, once it is written."""
@@ -160,6 +162,7 @@ class Job:
             with Inbox(socket, steps.needed(), self._connect, limits) as self._inbox:
                 self._follow(steps, evaluator, observer, self._inbox)
         observer.close()
+        self._clocks = steps.output_clocks()
         return steps.number
 
     def _follow(
@@ -178,6 +181,9 @@ class Job:
             observer.advancing()
             step = steps.next()
             if step is None:
+                if self._settings.reports_bounds:
+                    # Those of rows that pass as they come rise without a step.
+                    self._report_bounds(steps)
                 observer.waiting()
                 if asker is not None:
                     asker.ask()
@@ -204,8 +210,15 @@ class Job:
                 idle_steps += 1
                 if not self._settings.is_live or steps.program.answers:
                     # A replay, and another host, deliver rows once no earlier ones can follow.
-                    self._events.send(BoundsPromised(steps.output_bounds()))
+                    self._report_bounds(steps)
         inbox.acknowledge_last(self._settings.consumer, steps.needed())
+
+    def _report_bounds(self, steps: Steps) -> None:
+        """Report the bounds of the results, unless they were reported."""
+        bounds = steps.output_bounds()
+        if bounds != self._reported_bounds:
+            self._reported_bounds = bounds
+            self._events.send(BoundsPromised(bounds))
 
     def _commits_idle(self, idle_steps: int, steps: Steps) -> bool:
         """Return whether a step without rows is committed.
@@ -239,7 +252,8 @@ class Job:
         self._commits.publish(outputs)
         observer.committed(step, commit, committing, (ended - began) / 1e9)
         self._commits.drop_carry(steps.carried())
-        self._report(commit, (ended - began) / 1e9, steps, steps.output_bounds())
+        self._reported_bounds = steps.output_bounds()
+        self._report(commit, (ended - began) / 1e9, steps, self._reported_bounds)
 
     def _recover(self, steps: Steps) -> list[Commit]:
         """Continue after the last commit; return all commits.

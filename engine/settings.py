@@ -33,6 +33,8 @@ class JobSettings:
         is_live: whether the input cannot be read again, so that a full log sheds batches.
         disk_bytes: the disk budget of undelivered answers and of carried rows.
         asks_for_heartbeats: whether operators that wait ask the capture daemon for heartbeats.
+        reports_bounds: whether bounds of a live run that rise without a commit are reported, since
+            an alert waits for them.
         latent_interfaces: the interfaces whose tuples need no order: a merge of these alone
             forwards rows as they arrive.
         sample_rate: share of groups or packets that the capture keeps, by which estimates are
@@ -51,6 +53,7 @@ class JobSettings:
     consumer: str = "hfta"
     expected_bytes: int | None = None
     asks_for_heartbeats: bool = False
+    reports_bounds: bool = False
     latent_interfaces: tuple[str, ...] = ()
     is_live: bool = False
     disk_bytes: int = 8 << 30

@@ -327,7 +327,11 @@ with_quiet = option_group("output", OutputRequest, *_QUIET)
 """``--no-progress`` and ``--quiet``, for a command that writes no answers."""
 
 
-def named_interfaces(parameter: str, meaning: str) -> Callable[[F], F]:
+def named_interfaces(
+    parameter: str,
+    meaning: str,
+    callback: Callable[[click.Context, click.Parameter, Any], Any] | None = None,
+) -> Callable[[F], F]:
     """Return ``-i`` with names of interfaces without devices, for a parameter of the command."""
     return option(
         "-i",
@@ -338,6 +342,7 @@ def named_interfaces(parameter: str, meaning: str) -> Callable[[F], F]:
         multiple=True,
         shell_complete=candidates.interfaces,
         type=Lines(),
+        callback=callback,
         help=meaning,
     )
 
@@ -346,9 +351,22 @@ def with_interfaces(function: F) -> F:
     """Add ``-i``: the names of interfaces that queries are compiled for."""
     return named_interfaces(
         "interfaces",
-        "Name of an interface that FROM may refer to; no packets are read. May be repeated."
+        "Name of an interface that FROM may refer to, also as `gscope run` takes it (NAME=DEVICE,"
+        " udp://:2055); no packets are read. May be repeated."
         " Default: the interfaces of the configuration file, or any name if it has none.",
+        _names_of,
     )(function)
+
+
+def _names_of(
+    _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the names of interfaces that are given as those of a run: $GSCOPE_INTERFACE is one."""
+    if not given:
+        return given
+    from gscope.cli.config.capture_devices import interface_name
+
+    return tuple(map(interface_name, given))
 
 
 def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Callable[[F], F]:

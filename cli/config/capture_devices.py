@@ -105,6 +105,16 @@ def live_interfaces(
     )
 
 
+def interface_name(text: str) -> str:
+    """Return the name of the interface that ``-i`` of a live run makes of ``text``.
+
+    Raises:
+        UsageError: it denotes a UDP port, and is invalid.
+    """
+    name, _ = _device(text, {})
+    return name
+
+
 def _device(text: str, configured: Mapping[str, DeviceSettings]) -> tuple[str, DeviceSettings]:
     if text in configured:
         return text, configured[text]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.settings import CaptureSettings, ConsumerSettings
 from gscope.engine.settings import JobSettings
 from gscope.engine.watermarks.slack import least_skews
@@ -60,7 +61,7 @@ def capture_settings(
             ConsumerSettings(name, streams) for name, streams in readers.items() if streams
         ),
         heartbeat_interval_ns=config.heartbeat_interval_ns,
-        heartbeat_mode=config.heartbeat_mode,
+        heartbeat_mode=_heartbeat_mode(config),
         speed=limits.speed,
         packets=limits.packets,
         duration_ns=limits.duration_ns,
@@ -82,6 +83,13 @@ def job_streams(program: Program) -> tuple[str, ...]:
     It has nothing to do without HFTAs, or if all HFTAs read interfaces that do not exist.
     """
     return _streams(program, [source for node in program.nodes for source in node_inputs(node)])
+
+
+def _heartbeat_mode(config: Config) -> HeartbeatMode:
+    """Return the mode of heartbeats: the clock ends alerts, and no operator demands it for them."""
+    if config.alerts and config.heartbeat_mode is HeartbeatMode.ON_DEMAND:
+        return HeartbeatMode.BOTH
+    return config.heartbeat_mode
 
 
 def _reads_flows(program: Program, interface: InterfaceSettings) -> bool:

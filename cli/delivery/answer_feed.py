@@ -8,13 +8,13 @@ by its step.
 
 from __future__ import annotations
 
-import math
 import queue
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.log.stream_rows import relay_schema
+from gscope.cli.delivery.answer_bounds import whole_bound
 from gscope.cli.delivery.answer_order import AnswerOrder
 from gscope.cli.delivery.checkpoint import DeliveryCheckpoint, DeliveryPosition
 from gscope.cli.delivery.stream_events import StreamsFinished
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 
 PORTION_ROWS = 1 << 19
 """Rows that are sent, and logged, at once."""
-
-_EXACT = float(1 << 53)
-"""Below it a float is the integer that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,7 @@ class AnswerFeed:
         """Refuse rows of streams: those are for the host that reads them."""
         raise AssertionError(self.streams)
 
-    def on_answered(self) -> None:
+    def on_answered(self, _clocks: object) -> None:
         """End the streams: the job has answered everything."""
         self._waiting.put(_Commit(None, is_last=True))
 
@@ -208,8 +205,5 @@ def _fitted(table: pa.Table, lfta: Lfta) -> pa.Table:
 
 def _whole_bounds(bounds: Mapping[str, float]) -> dict[str, int]:
     """Return bounds of integers; one that is unknown, or that a float does not state, is left out."""
-    return {
-        name: bound if isinstance(bound, int) else math.ceil(bound)
-        for name, bound in bounds.items()
-        if isinstance(bound, int) or (math.isfinite(bound) and abs(bound) < _EXACT)
-    }
+    whole = {name: whole_bound(bound) for name, bound in bounds.items()}
+    return {name: bound for name, bound in whole.items() if bound is not None}

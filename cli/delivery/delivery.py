@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from gscope.cli.delivery.answer_bounds import AnswerBounds
     from gscope.cli.delivery.checkpoint import DeliveryCheckpoint, StreamPosition
     from gscope.cli.delivery.interleaving import Interleaving
     from gscope.queries.plan.program import Program
@@ -84,6 +85,10 @@ class Delivery:
         is_interleaved: whether the order of rows of different results must not depend on timing;
             only for a run that cannot be resumed.
         watch: sees the rows; None if nothing does.
+        on_bound: called with an answer and the bound of its first temporal column, below which all
+            its rows are in the sink, before the sink settles. If rows of different results are
+            interleaved, only at the end, so that the order of its effects does not depend on
+            timing. None if nothing needs bounds.
 
     Attributes:
         rows: the number of rows delivered, by query.
@@ -98,8 +103,10 @@ class Delivery:
         *,
         is_interleaved: bool = False,
         watch: Watch | None = None,
+        on_bound: Callable[[str, int], None] | None = None,
     ) -> None:
         self._watch = watch
+        self._on_bound = on_bound
         self._outputs = outputs
         self._sink = sink
         self._delivered = delivered
@@ -131,6 +138,8 @@ class Delivery:
         }
         self._streamed = set(self._answered.values())
         self._reply: tuple[set[str], Callable[[], None]] | None = None
+        self._bounds = None if on_bound is None else _answer_bounds(program, self._streams)
+        self._clocks: Mapping[str, Mapping[str, float]] = {}
         self.rows = {query: position.rows.get(query, 0) for query, _ in program.results}
         # The rows that answers with a LIMIT still lack.
         self._lacking = {
@@ -197,6 +206,8 @@ class Delivery:
         bounds: Mapping[str, Mapping[str, float]],
     ) -> None:
         """Deliver outputs, by query, or queue them until those of other queries arrive."""
+        if self._bounds is not None:
+            self._bounds.on_job(bounds)
         queries = [each for each in self.rows if each not in self._streamed]
         early = {query: self._size(came[query]) for query in queries if self._is_early(query, came)}
         with ReadAhead(early, lambda query: self._read(came[query])) as ahead:
@@ -334,6 +345,8 @@ class Delivery:
 
         def reply() -> None:
             self._streams |= streams
+            if self._bounds is not None:
+                self._bounds.on_streams(streams)
             self._settle(is_last=is_last)
             settled = (
                 self._delivered.position.streams if self._delivered is not None else self._streams
@@ -361,8 +374,13 @@ class Delivery:
         self._deliver_due()
         self._settle()
 
-    def on_answered(self) -> None:
-        """Do nothing: the job has answered everything, ``finish`` delivers what is held."""
+    def on_answered(self, clocks: Mapping[str, Mapping[str, float]]) -> None:
+        """Note that the job has answered everything; ``finish`` delivers what is held.
+
+        Args:
+            clocks: for each query and temporal column, what the packets had reached at the end.
+        """
+        self._clocks = clocks
 
     def on_tick(self) -> None:
         """Let the sink show rows that it has held back for some time."""
@@ -389,6 +407,8 @@ class Delivery:
             for table in tables:
                 self._write(query, table)
         self._deliver_due()
+        if self._bounds is not None and has_ended:
+            self._bounds.on_job(self._clocks)
         self._settle(is_last=True)
 
     def _write(self, query: str, table: pa.Table) -> None:
@@ -402,7 +422,17 @@ class Delivery:
             self.rows[query] += table.num_rows
             self._sink.write(query, table)
 
+    def _pass_bounds(self) -> None:
+        """Pass bounds on; an answer that has reached its LIMIT lacks rows that exist."""
+        if self._bounds is None or self._on_bound is None:
+            return
+        for query, bound in self._bounds.risen():
+            if self._lacking.get(query, 1):
+                self._on_bound(query, bound)
+
     def _settle(self, *, is_last: bool = False) -> None:
+        if self._interleaving is None or is_last:
+            self._pass_bounds()
         sink = self._sink.settle(is_last=is_last)
         if self._delivered is not None:
             if sink is None:
@@ -419,6 +449,13 @@ class Delivery:
     def _forget(self, paths: Iterable[Path]) -> None:
         for path in paths:
             remove_output(path)
+
+
+def _answer_bounds(program: Program, positions: Mapping[str, StreamPosition]) -> AnswerBounds:
+    """Return the bounds of the answers of ``program``."""
+    from gscope.cli.delivery.answer_bounds import AnswerBounds
+
+    return AnswerBounds(program, positions)
 
 
 def _interleaving(program: Program) -> Interleaving:

@@ -1,7 +1,9 @@
 """One alert: the keys that count for it, and the events of each epoch.
 
-An epoch closes when a row of a later one comes, or at the end of the answer. Only rows that fulfil
-the condition to raise the alert, and those of keys that are kept in mind, become Python objects.
+An epoch closes when a row of a later one comes, when a bound says that none of its own will come,
+or at the end of the answer. Which of these it is makes no difference to the events. Only rows that
+fulfil the condition to raise the alert, and those of keys that are kept in mind, become Python
+objects.
 """
 
 from __future__ import annotations
@@ -82,7 +84,9 @@ class Alert:
         self.rule = rule
         self._columns = columns
         self._most_keys = most_keys
-        self._open: int | None = before.get("open")
+        # The latest epoch with rows, or the latest of those behind it that have passed in silence.
+        self._latest: int | None = before.get("latest")
+        self._is_closed: bool = before.get("is_closed", False)
         self._keys = {key: KeyState(*fields) for key, *fields in before.get("keys", ())}
         self.ignored_keys: int = before.get("ignored_keys", 0)
         self.late_rows: int = before.get("late_rows", 0)
@@ -90,7 +94,8 @@ class Alert:
     def state(self) -> dict[str, Any]:
         """Return what is needed to go on, as JSON."""
         return {
-            "open": self._open,
+            "latest": self._latest,
+            "is_closed": self._is_closed,
             "keys": [[key, *astuple(state)] for key, state in self._keys.items()],
             "ignored_keys": self.ignored_keys,
             "late_rows": self.late_rows,
@@ -120,19 +125,35 @@ class Alert:
         events: list[bytes] = []
         for begin, end in pairwise(begins):
             epoch = int(epochs[begin])
-            if self._open is not None and epoch < self._open:
+            if self._has_closed(epoch):
                 self.late_rows += end - begin
                 continue
-            if self._open is not None and epoch > self._open:
-                events += self._close(epoch)
-            self._open = epoch
+            if self._latest is not None and epoch > self._latest:
+                events += self._close_below(epoch)
+            self._latest, self._is_closed = epoch, False
             if keys is not None:
                 self._judge(table, keys, hot, calm, begin, end)
         return events
 
+    def advance(self, bound: int) -> list[bytes]:
+        """Return the events of the epochs below ``bound``: no more rows of them will come.
+
+        Args:
+            bound: a bound of the epochs, as it is promised: negated if they fall.
+        """
+        # Without keys in mind no epoch has events, and the state on record may stay as it is.
+        if self._latest is None or bound <= self._latest or not self._keys:
+            return []
+        return self._close_below(bound)
+
     def finish(self) -> list[bytes]:
-        """Return the events of the last epoch: the answer has ended."""
-        return [] if self._open is None else self._close(None)
+        """Return the events of the last epoch with rows: the answer has ended."""
+        return [] if self._latest is None else self._close()
+
+    def _has_closed(self, epoch: int) -> bool:
+        if self._latest is None or epoch > self._latest:
+            return False
+        return epoch < self._latest or self._is_closed
 
     def _epochs(self, table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Return the epoch of each row, as a number that increases."""
@@ -202,13 +223,22 @@ class Alert:
         )
         return found
 
-    def _close(self, later: int | None) -> list[bytes]:
+    def _close_below(self, later: int) -> list[bytes]:
         """Return the events of the open epoch, and of those without rows before ``later``."""
-        assert self._open is not None
-        events = list(self._judged(self._open))
+        assert self._latest is not None
+        events = self._close()
         step = self._columns.step
-        if later is not None and step:
-            events += self._silent(self._open, (later - self._open - 1) // step)
+        if step:
+            count = (later - self._latest - 1) // step
+            events += self._silent(self._latest, count)
+            self._latest += count * step
+        return events
+
+    def _close(self) -> list[bytes]:
+        """Return the events of the latest epoch, unless it has closed."""
+        assert self._latest is not None
+        events = [] if self._is_closed else list(self._judged(self._latest))
+        self._is_closed = True
         return events
 
     def _judged(self, epoch: int) -> Iterator[bytes]:

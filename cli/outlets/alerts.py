@@ -67,6 +67,11 @@ class Alerts:
                 self._report_ignored(alert)
         return events
 
+    def advance(self, query: str, bound: int) -> list[bytes]:
+        """Return the events of the epochs of ``query`` below ``bound``, which no row follows."""
+        alerts = [alert for alert in self._alerts if alert.rule.query == query]
+        return [event for alert in alerts for event in alert.advance(bound)]
+
     def finish(self) -> Iterator[tuple[str, list[bytes]]]:
         """Yield the events of the last epoch of each result; report what was not judged."""
         for alert in self._alerts:

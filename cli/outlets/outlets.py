@@ -149,6 +149,11 @@ class OutletSink:
                 self._keep(query, lines.getvalue(), piece.num_rows)
         self._notify()
 
+    def advance(self, query: str, bound: int) -> None:
+        """Write the events of epochs that are complete to the spool; see ``Delivery``."""
+        if self._alerts is not None:
+            self._keep_events(query, self._alerts.advance(query, bound))
+
     def settle(self, *, is_last: bool) -> dict[str, Any] | None:
         """Return the state of the sink and of the spool."""
         of_sink = self._sink.settle(is_last=is_last)

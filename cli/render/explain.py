@@ -206,9 +206,9 @@ def _kernel_filters(program: Program) -> dict[str, str]:
 
 
 def _fanout(program: Program) -> str:
-    """Return how threads divide packets; "" if rows have no partitions."""
+    """Return how threads divide packets; "" if rows have no partitions, or are flow records."""
     divided = program.partitioning
-    if divided is None:
+    if divided is None or all(lfta.reads_flows for lfta in program.lftas):
         return ""
     return show_fanout(divided, is_expressible=is_expressible(divided.members))
 

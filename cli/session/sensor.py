@@ -90,7 +90,8 @@ def _answer(session: Session, run_dir: RunDir, supervisor: Supervisor, program: 
     """Answer what other hosts read of this one."""
     from gscope.cli.config.cluster import job_secrets
     from gscope.cli.delivery.answer_feed import AnswerFeed
+    from gscope.cli.session.job_settings import job_settings
 
-    supervisor.start_job(session.job_settings(), job_secrets(session.config))
+    supervisor.start_job(job_settings(session), job_secrets(session.config))
     feed = AnswerFeed(program, supervisor.outputs, run_dir.path)
     supervisor.run(feed, feed)

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from gscope.cli.session.request import QueryRequest
     from gscope.cli.supervision.supervisor import Supervisor
     from gscope.cli.view.live_view import LiveView
-    from gscope.engine.settings import JobSettings
     from gscope.queries.plan.program import Program
 
 EXIT_FAILED = 1
@@ -198,6 +197,7 @@ class Session:
     ) -> tuple[Outcome, Mapping[str, int]]:
         """Run all processes until everything is answered; return the outcome and rows by query."""
         from gscope.cli.config.cluster import job_secrets
+        from gscope.cli.session.job_settings import job_settings
         from gscope.cli.session.signals import signal_handlers
         from gscope.cli.supervision.liveness import SilenceLimits
         from gscope.cli.supervision.supervisor import Supervisor
@@ -239,7 +239,7 @@ class Session:
             try:
                 if self.listener is None and not self.is_live:
                     # Before the queries compile: starting Java is the longest part of a small run.
-                    supervisor.start_job(self.job_settings(), job_secrets(config))
+                    supervisor.start_job(job_settings(self), job_secrets(config))
                 program = program or self.compiled(run_dir, observer)
                 if self.listener is not None:
                     from gscope.cli.session.sensor import serve_rows
@@ -276,28 +276,6 @@ class Session:
                     packets.save if self.is_of_files and saved is None else None,
                 )
         return supervisor.outcome, rows
-
-    def job_settings(self) -> JobSettings:
-        """Return the settings of the HFTA job."""
-        from gscope.cli.config.shedding import chosen_shedding
-        from gscope.engine.settings import JobSettings
-
-        config = self.config
-        return JobSettings(
-            sample_rate=chosen_shedding(config).rate,
-            cores=config.spark_cores,
-            heap_bytes=config.spark_memory_bytes,
-            expected_bytes=self.expected_bytes,
-            is_live=self.is_live,
-            disk_bytes=config.job_disk_bytes,
-            asks_for_heartbeats=config.heartbeat_mode.is_on_demand,
-            latent_interfaces=tuple(i.name for i in self.interfaces if i.is_latent),
-            master=config.spark_master,
-            driver_host=config.spark_driver_host,
-            executor_python=config.spark_python,
-            spark_conf=dict(config.spark_conf),
-            file_port=config.spark_file_port or 0,
-        )
 
     def _paged_output(self, observer: RunObserver) -> AbstractContextManager[PagedOutput | None]:
         """Return the pager for tables of a finite input; None if rows go out as they come."""
@@ -422,8 +400,9 @@ class Session:
         if self.is_live and needs_job:
             # After the capture: beside a Java that starts, it would let packets in later.
             from gscope.cli.config.cluster import job_secrets
+            from gscope.cli.session.job_settings import job_settings
 
-            supervisor.start_job(self.job_settings(), job_secrets(self.config))
+            supervisor.start_job(job_settings(self), job_secrets(self.config))
         # Imported while the daemon starts, which takes as long.
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
         from gscope.cli.delivery.stream_reader import Passthrough
@@ -453,6 +432,7 @@ class Session:
             delivered,
             is_interleaved=self.is_interleaved and len(program.results) > 1,
             watch=watch,
+            on_bound=None if alerts is None or outlets is None else outlets.advance,
         )
         known = delivered.position.streams if delivered is not None else {}
         is_complete = False

@@ -283,7 +283,7 @@ class Supervisor:
             case _ if is_current and event.source == JOB:
                 self._on_job_event(self._processes[JOB], event.report)
                 if isinstance(event.report, JobFinished):
-                    answers.on_answered()
+                    answers.on_answered(event.report.clocks)
 
     def _on_job_event(self, job: ManagedProcess, report: object) -> None:
         match report:

@@ -363,6 +363,14 @@ class Steps:
             if isinstance(source, QueryInput)
         }
 
+    def output_clocks(self) -> dict[str, dict[str, Bound]]:
+        """Return, for each result, how far its temporal columns had come when the input ended."""
+        return {
+            result: self.operators[source.query].clock()
+            for result, source in self.program.results
+            if isinstance(source, QueryInput)
+        }
+
     def watermarks(self) -> dict[str, Bound]:
         """Return the watermark of every operator, for commits and status."""
         return {query: operator.watermark for query, operator in self.operators.items()}

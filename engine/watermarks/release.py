@@ -165,11 +165,18 @@ class Side:
     def _is_falling(self, expression: Expression) -> bool:
         """Return whether ``expression`` is a column whose punctuation bounds its negative."""
         return isinstance(expression, Column) and any(
-            f"-{expression.name}" in port.bounds for port in self.ports.values()
+            f"-{expression.name}" in promised
+            for port in self.ports.values()
+            for promised in (port.bounds, port.clock)
         )
 
     def clock(self, expression: Expression) -> Bound:
-        """Return the highest bound of an expression by any port's clock; see ``Port.clock``."""
+        """Return the highest bound of an expression by any port's clock; see ``Port.clock``.
+
+        Of a falling column it is the lowest.
+        """
+        if self._is_falling(expression):
+            return negated_bound(self.clock(call("neg_int", expression)))
         clocks = (bound_of(expression, bounds_by_name(port.clock)) for port in self.ports.values())
         return max(clocks, default=NOTHING)
 

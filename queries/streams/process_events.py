@@ -296,7 +296,7 @@ class StepCommitted(ProcessEvent):
 
 @dataclass(frozen=True, slots=True)
 class BoundsPromised(ProcessEvent):
-    """Bounds have risen in a replay, although no step was committed.
+    """Bounds have risen although no step was committed; only where something waits for them.
 
     Attributes:
         bounds: see ``StepCommitted``.
@@ -313,11 +313,14 @@ class JobFinished(ProcessEvent):
     Attributes:
         steps: the number of the last step.
         phases: seconds since the start of the job, by the phase that was reached then.
+        clocks: for each result its temporal columns, and the value that the packets had reached
+            when the input ended.
     """
 
     kind = "finished"
     steps: int
     phases: dict[str, float]
+    clocks: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

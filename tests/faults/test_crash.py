@@ -122,7 +122,17 @@ def test_a_killed_replay_leaves_no_answer_and_a_second_one_is_whole(
     processes: set[str],
 ) -> None:
     work, out = tmp_path / "work", tmp_path / "out"
-    arguments = ("replay", *where, CAPTURE, "-e", PER_SECOND, "-w", out, "--work-dir", work)
+    arguments: tuple[str | Path, ...] = (
+        "replay",
+        *where,
+        CAPTURE,
+        "-e",
+        PER_SECOND,
+        "-w",
+        out,
+        "--work-dir",
+        work,
+    )
     process = subprocess.Popen(command(*arguments, *PACED), stderr=subprocess.DEVNULL)
     wait_for(lambda: [p for p in out.glob(".*") if p.stat().st_size > 100], "a first row")
     children = descendants(process.pid)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.capture.sources.af_packet.network import own_network, run_ip, send
+from tests.capture.sources.af_packet.network import DEVICE, own_network, run_ip, send
 from tests.cli.outlets.alert_oracle import Expected, ordered
 from tests.cli.outlets.servers import HookServer
 from tests.live.test_lives import detached, kill, numbers
@@ -17,6 +17,9 @@ from tests.support.gscope_command import run, status, wait_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+IN_SILENCE = 1 << 32
+"""A second far behind all packets; what is silent until then has had its last event long before."""
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -34,6 +37,11 @@ def server(network: None) -> Iterator[HookServer]:  # it listens there
     made = HookServer()
     yield made
     made.kill()
+
+
+def rows_of(file: Path) -> list[dict[str, int]]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [{name: int(value) for name, value in row.items()} for row in csv.DictReader(lines)]
 
 
 def outlet(work: Path, field: str) -> int:
@@ -90,11 +98,38 @@ def test_a_killed_run_sends_each_event_of_an_alert_once(
     begun = begin()
     assert begun.returncode == 0, begun.stderr
     count += send(udp(n) for n in range(count, count + 30))
+    # No packet follows: punctuation alone says that the last seconds are over.
+    wait_for(lambda: len(server.rows) == 2 * count, "the events of all packets")
     done = run("stop", "--work-dir", work)
     assert done.returncode == 0, done.stderr
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = [{name: int(value) for name, value in row.items()} for row in csv.DictReader(lines)]
+    rows = rows_of(file)
     assert sorted(row["id"] for row in rows) == list(range(count))
-    expected = alert.events(rows)
-    assert ordered(found for _, _, found in server.rows) == expected
-    assert [number for _, number, _ in server.rows] == list(range(1, len(expected) + 1))
+    assert ordered(found for _, _, found in server.rows) == alert.events(rows, IN_SILENCE)
+    assert [number for _, number, _ in server.rows] == list(range(1, 2 * count + 1))
+
+
+def test_an_alert_is_cleared_after_the_traffic_has_stopped_also_by_a_resumed_run(
+    work: Path, tmp_path: Path, server: HookServer
+) -> None:
+    alert = Expected("busy", "query", "tb", ("srcPort",), "n", (">", 1), 1, ("<=", 1), 2, True, 1)
+    counts = "SELECT tb, srcPort, count(*) AS n FROM UDP GROUP BY time AS tb, srcPort"
+    out = tmp_path / "out"
+    url = f"http://127.0.0.1:{server.port}/"
+    arguments = ("run", "-e", counts, "-i", DEVICE, "-w", out, "--to", url, "--alert", alert.text)
+    begin = partial(run, *arguments, "-d", "--run", "busy", "--work-dir", work)
+    begun = begin()
+    assert begun.returncode == 0, begun.stderr
+    send(udp(0) for _ in range(6))
+    wait_for(lambda: server.rows, "the event that it is raised")
+    # It would be cleared in two seconds, of which no process sees the first.
+    kill(work)
+    begun = begin()
+    assert begun.returncode == 0, begun.stderr
+    wait_for(lambda: len(server.rows) > 1, "the event that it is cleared")
+    wait_for(lambda: status(work)["alerts"][0]["raised_keys"] == 0, "the status")
+    done = run("stop", "--work-dir", work)
+    assert done.returncode == 0, done.stderr
+    expected = alert.events(rows_of(out / "query.csv"), IN_SILENCE)
+    assert [found["event"] for found in expected] == ["raised", "cleared"]
+    assert [each[1:] for each in server.rows] == list(enumerate(expected, 1))
+    assert len(server.keys) == len(set(server.keys))

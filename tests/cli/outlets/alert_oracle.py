@@ -47,15 +47,23 @@ class Expected:
             f" {' or '.join(calm)} for {self.clear_epochs} epochs"
         )
 
-    def events(self, rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Return the events in the order of their epochs, those of one epoch sorted."""
+    def events(
+        self, rows: Iterable[Mapping[str, Any]], until: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the events in the order of their epochs, those of one epoch sorted.
+
+        The last epoch is that of the last row, or the last one below ``until``, where the input
+        goes on without rows.
+        """
         values: dict[tuple[Any, ...], dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
             key = tuple(row[name] for name in self.keys)
             values[key][row[self.epoch]].append(row.get(self.value))
         times = sorted({time for each in values.values() for time in each})
         if self.step and times:
-            times = list(range(times[0], times[-1] + 1, self.step))
+            # Nothing can happen any more once it was silent for as long as an alert counts.
+            quiet = times[-1] + self.clear_epochs * self.step + 1
+            times = list(range(times[0], max(times[-1] + 1, min(until or 0, quiet)), self.step))
         found = []
         for key, each in values.items():
             for time, event, value, epochs in self._of_key([each.get(time, []) for time in times]):

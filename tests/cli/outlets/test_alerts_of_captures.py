@@ -6,9 +6,12 @@ import csv
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import dpkt
 import pytest
+from tests.capture.replay.test_replay_capture import write_pcap
 from tests.cli.outlets.alert_oracle import Expected, ordered
 from tests.cli.outlets.servers import HookServer
+from tests.live.test_run import udp
 from tests.support.gscope_command import run
 from tests.support.requirements import CAPTURES, needs_captures
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, needs_captures]
+pytestmark = pytest.mark.slow
 
 SCANS = Expected(
     "scans", "port_scan", "minute", ("srcIP", "destIP"), "", None, 1, None, 1, True, 60_000_000_000
@@ -46,6 +49,15 @@ def value_of(name: str, text: Any) -> Any:
     return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 
+def last_epoch(capture: Path, step: int) -> int:
+    """Return the epoch of the last packet: the first one that the input has not passed."""
+    unit = 1 if step == 1 else 1_000_000_000
+    with capture.open("rb") as file:
+        return max(int(time * unit) // step * step for time, _ in dpkt.pcap.UniversalReader(file))
+
+
+@needs_captures
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("capture", "query", "alert"),
     [
@@ -67,10 +79,52 @@ def test_events_are_those_of_a_plain_loop_over_the_file(
             {name: value_of(name, value) for name, value in row.items()}
             for row in csv.DictReader(lines)
         ]
-    expected = alert.events(rows)
+    expected = alert.events(rows, last_epoch(CAPTURES / capture, alert.step))
     assert {event["event"] for event in expected} >= {"raised"}
     found = [
         {name: value_of(name, value) for name, value in event.items()}
         for _, _, event in server.rows
     ]
     assert ordered(found) == expected
+
+
+SECOND = 1_000_000_000
+LAST_ROW, LAST_PACKET = 12, 20
+BOTH = """DEFINE { query_name 'rows'; } SELECT time AS t, srcPort FROM UDP WHERE id < 100;
+DEFINE { query_name 'counts'; }
+SELECT tb, srcPort, count(*) AS n FROM UDP WHERE id < 100 GROUP BY time AS tb, srcPort"""
+
+
+def silent(query: str, epoch: str, epochs: int) -> Expected:
+    """An alert that is raised by each row and cleared after seconds without any."""
+    name = f"{query}_{epochs}"
+    return Expected(name, query, epoch, ("srcPort",), "", None, 1, None, epochs, True, 1)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("order", ["apart", pytest.param("together", marks=pytest.mark.long)])
+def test_a_capture_that_goes_on_without_rows_clears_alerts_as_far_as_it_goes(
+    tmp_path: Path, server: HookServer, order: str
+) -> None:
+    capture, out = tmp_path / "up.pcap", tmp_path / "out"
+    times = [*range(LAST_ROW - 4, LAST_ROW + 1), *range(LAST_ROW + 1, LAST_PACKET + 1)]
+    ids = [n if n <= LAST_ROW else 100 + n for n in times]
+    write_pcap(capture, [(n * SECOND + n, udp(i)) for n, i in zip(times, ids, strict=True)])
+    # The second of the last packet is open at the end, so that the second of each pair stays raised.
+    most = LAST_PACKET - 1 - LAST_ROW
+    alerts = [
+        silent(query, epoch, epochs)
+        for query, epoch in (("rows", "t"), ("counts", "tb"))
+        for epochs in (most, most + 1)
+    ]
+    texts = [f"{each.text} by srcPort" for each in alerts]
+    options = [option for text in texts for option in ("--alert", text)]
+    to = ("--to", f"http://127.0.0.1:{server.port}/", "--work-dir", tmp_path / "work")
+    target = ("-w", out) if order == "apart" else ("-o", "ndjson")
+    done = run("replay", capture, "-e", BOTH, *target, *to, *options)
+    assert done.returncode == 0, done.stderr
+    rows = [{"t": n, "tb": n, "srcPort": 1000 + i % 7} for n, i in zip(times, ids, strict=True)]
+    expected = [event for each in alerts for event in each.events(rows[:5], until=LAST_PACKET)]
+    of_last = [event for event in expected if event["srcPort"] == rows[4]["srcPort"]]
+    assert [event["event"] for event in of_last] == ["raised", "cleared", "raised"] * 2
+    assert ordered(event for _, _, event in server.rows) == ordered(expected)

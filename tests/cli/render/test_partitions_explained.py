@@ -42,3 +42,9 @@ def test_explain_shows_what_divides_packets_and_rows(
 
 def test_without_partitions_there_is_nothing_to_show() -> None:
     assert not [line for line in explained(None, 1) if line.startswith(("Fanout", "partitions"))]
+
+
+def test_flow_records_are_not_divided_among_threads() -> None:
+    text = "SELECT tb, srcIP, count(*) AS n FROM FLOW GROUP BY time/60 AS tb, srcIP"
+    compiled = compile_queries([QueryText(text, "q")], CompileContext(("a",), partitions=64))
+    assert not [line for line in as_text(explain_compiled(compiled)) if line.startswith("Fanout")]

@@ -121,3 +121,16 @@ def test_rows_below_the_watermark_are_late_once_however_long_their_batch_waits()
     waits.ports["s"].pending.append(batch(2, 15, 40))
     assert [each.sequence for _, each in waits.take_late(2)] == [2]
     assert waits.take_late(2) == []
+
+
+def test_the_clock_is_that_of_the_port_that_has_come_furthest_also_for_a_falling_column() -> None:
+    ports = {name: Port(name) for name in "ab"}
+    both = Side(EPOCH, ports)
+    for port, reached in zip(ports.values(), (130, 301), strict=True):
+        port.raise_bounds({"time": reached, "-down": reached})
+    down = Column("down", GsqlType.INT, is_nullable=False)
+    assert (both.clock(EPOCH), both.clock(TIME), both.clock(down)) == (30, 301, -301)
+    # A restarted job knows the clock, and no bounds yet.
+    for port in ports.values():
+        port.bounds.clear()
+    assert both.clock(down) == -301

@@ -100,7 +100,7 @@ SAMPLES: tuple[ProcessEvent, ...] = (
     JavaFailed("no heap", out_of_memory=True),
     COMMIT,
     BoundsPromised(BOUNDS),
-    JobFinished(4, {"session": 2.0}),
+    JobFinished(4, {"session": 2.0}, BOUNDS),
     CaptureRequested("flows-1", {"host": "a", "texts": [{"text": "q", "source": "-e"}]}, True),
     CaptureWanted("flows-1"),
     CaptureDismissed("flows-1"),
