@@ -1,4 +1,4 @@
-"""The capture daemon: ``python -m gscope.capture.daemon RUN_DIR [SUPERVISOR_FD]``.
+"""The capture daemon: ``python -m gscope.capture.daemon RUN_DIR [SUPERVISOR_FD [early]]``.
 
 Reads ``capture.json`` and ``program.json`` in RUN_DIR, runs the program's LFTAs over captures or
 live interfaces into the stream log ``log`` (or merges the logs of other hosts, see
@@ -15,7 +15,8 @@ looks at a byte of a packet or loads user code.
 The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless a capture needs it).
 When that closes, the supervisor has died, and the daemon exits immediately. The first SIGTERM or
 SIGINT ends the input: windows are closed, and all output is logged and served as before. A further
-signal ends the daemon immediately.
+signal ends the daemon immediately. With ``early``, it first waits until its settings are there; see
+``queries/run_folder/early_start.py``.
 
 Exit codes: 0 everything was served; 1 an input or the log is unusable (a file that is not a
 capture, among others that are, is left out and reported in the summary); 2 invalid settings;
@@ -40,6 +41,7 @@ from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.settings import CaptureSettings
 from gscope.errors import GscopeError, RefusedInputError, StreamError, UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.queries.run_folder.early_start import EARLY, await_settings
 from gscope.queries.run_folder.layout import (
     CAPTURE_FOLDER,
     CAPTURE_SETTINGS_FILE,
@@ -80,12 +82,12 @@ S = TypeVar("S", bound=Stopping)
 
 
 class Daemon:
-    """One run of the capture daemon in ``run_dir``."""
+    """One run of the capture daemon in ``run_dir``, whose interpreter took ``started_s`` to start."""
 
-    def __init__(self, run_dir: Path, events: CaptureEvents) -> None:
+    def __init__(self, run_dir: Path, events: CaptureEvents, started_s: float) -> None:
         self._run_dir = run_dir
         self._events = events
-        self._phases = {"started_s": _process_age_s()}
+        self._phases = {"started_s": started_s}
         self._log: StreamLog | None = None
         self._stop: Stopping | None = None
         self._is_stopping = threading.Event()
@@ -414,13 +416,18 @@ def _follow_signals(daemon: Daemon) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the daemon that the command line describes; return the exit code."""
+    started_s = _process_age_s()
     settle()
     # Before any thread starts, so that all threads inherit the mask: one thread waits for signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     events = CaptureEvents(sys.stdout)
     run_dir = Path(arguments[0])
     supervisor_fd = int(arguments[1]) if len(arguments) > 1 else 0
-    daemon = Daemon(run_dir, events)
+    if EARLY in arguments[2:]:
+        import gscope.capture.kernels.jit  # noqa: F401  # loads numba
+
+        await_settings(supervisor_fd)
+    daemon = Daemon(run_dir, events, started_s)
     try:
         return daemon.run(supervisor_fd)
     except GscopeError as error:

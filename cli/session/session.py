@@ -238,8 +238,10 @@ class Session:
         with self._paged_output(observer) as output, signal_handlers(supervisor):
             try:
                 if self.listener is None and not self.is_live:
-                    # Before the queries compile: starting Java is the longest part of a small run.
+                    # Before the queries compile: loading libraries is the longest part of a small run.
                     supervisor.start_job(job_settings(self), job_secrets(config))
+                    if self.is_of_files:
+                        supervisor.prepare_capture()
                 program = program or self.compiled(run_dir, observer)
                 if self.listener is not None:
                     from gscope.cli.session.sensor import serve_rows

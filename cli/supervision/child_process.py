@@ -52,6 +52,7 @@ class ChildProcess:
         inherited: open descriptors that the child inherits.
         grace_s: seconds that the child has to end its own children before it is killed; 0: none.
         kinds: the events that it reports; None: those that belong to its name.
+        further: arguments behind the descriptor of the pipe.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class ChildProcess:
         inherited: tuple[int, ...] = (),
         grace_s: float = 0.0,
         kinds: tuple[type[ProcessEvent], ...] | None = None,
+        further: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self._kinds = kinds or (CAPTURE_EVENTS if name == CAPTURE else JOB_EVENTS)
@@ -79,9 +81,11 @@ class ChildProcess:
         modules = [module] if is_privileged else [UNPRIVILEGED, module]
         # Without -P Python would import from the working directory, which others may write to.
         arguments = [sys.executable, "-P", "-m", *modules, str(run_dir)]
+        if gets_stdin or further:
+            arguments += [str(reader) if gets_stdin else "0", *further]
         with os.fdopen(reader, "rb"), _blocked(signal.SIGUSR1):
             self._process = subprocess.Popen(
-                [*arguments, str(reader)] if gets_stdin else arguments,
+                arguments,
                 stdin=None if gets_stdin else reader,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -103,6 +107,11 @@ class ChildProcess:
         with suppress(BrokenPipeError):
             self._pipe.write(line.encode() + b"\n")
             self._pipe.flush()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; harmless when the child has ended."""

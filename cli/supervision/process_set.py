@@ -16,10 +16,11 @@ from gscope.cli.rundir.plain_path import forget, plain_path
 from gscope.cli.supervision.child_process import ChildProcess
 from gscope.cli.supervision.managed_process import ManagedProcess
 from gscope.cli.supervision.process_state import ProcessState
+from gscope.queries.run_folder.early_start import BEGIN, EARLY
 from gscope.queries.run_folder.layout import CONFINEMENT_FILE, JOB_SETTINGS_FILE, LOG_FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from gscope.capture.settings import CaptureSettings
@@ -74,6 +75,7 @@ class RunProcesses:
         if self._plain_dir != self._run_dir:
             let_pass(self._plain_dir.parent, self._confinement.identity)
         self._managed: dict[str, ManagedProcess] = {}
+        self._early: ChildProcess | None = None
         self._is_reading_streams = False
         self._dropping: threading.Thread | None = None
         self.is_resumed = (self._run_dir / LOG_FOLDER).is_dir()
@@ -148,6 +150,18 @@ class RunProcesses:
             self._dropping = threading.Thread(target=job.stop, name="drop the job")
             self._dropping.start()
 
+    def prepare_capture(self) -> None:
+        """Start a capture daemon that loads libraries and waits; ``start_capture`` adopts it."""
+        self._early = ChildProcess(
+            CAPTURE,
+            MODULES[CAPTURE],
+            self._plain_dir,
+            self._events,
+            on_words=self._words(CAPTURE),
+            is_privileged=True,
+            further=(EARLY,),
+        )
+
     def start_capture(self, program: Program, settings: CaptureSettings) -> None:
         """Write the program and start the capture daemon, which compiles its kernel first."""
         from gscope.queries.plan.program_file import write_program
@@ -160,11 +174,11 @@ class RunProcesses:
         self._write_settings(settings)
         if (job := self.get(JOB)) is not None and job.state.is_up:
             job.process.write_line("program")
+        gets_stdin = any(STDIN in interface.files for interface in settings.interfaces)
+        if gets_stdin or settings.inherited:
+            self._drop_early()
         self._supervise(
-            CAPTURE,
-            is_privileged=True,
-            gets_stdin=any(STDIN in interface.files for interface in settings.interfaces),
-            inherited=settings.inherited,
+            CAPTURE, is_privileged=True, gets_stdin=gets_stdin, inherited=settings.inherited
         )
 
     def restart(self, name: str, settings: CaptureSettings | None = None) -> None:
@@ -205,14 +219,21 @@ class RunProcesses:
         """End all processes."""
         for each in self:
             each.stop()
+        self._drop_early()
         if self._dropping is not None:
             self._dropping.join()
         forget(self._plain_dir)
 
     def _supervise(self, name: str, **how: Any) -> None:
-        on_words = partial(self._log.note, name) if self._log is not None else None
+        on_words = self._words(name)
 
         def spawn() -> ChildProcess:
+            if name == CAPTURE and self._early is not None:
+                early, self._early = self._early, None
+                if not early.has_ended:
+                    early.write_line(BEGIN)
+                    return early
+                early.stop()
             return ChildProcess(
                 name, MODULES[name], self._plain_dir, self._events, on_words=on_words, **how
             )
@@ -220,6 +241,16 @@ class RunProcesses:
         self._managed[name] = ManagedProcess(
             name, spawn, self.limits.start_s, self._file, self._policy
         )
+
+    def _words(self, name: str) -> Callable[[str], None] | None:
+        """Return what notes the lines of a process on standard error; None without a log."""
+        return partial(self._log.note, name) if self._log is not None else None
+
+    def _drop_early(self) -> None:
+        """End a daemon that was started early and not adopted."""
+        if self._early is not None:
+            self._early.stop()
+            self._early = None
 
     def _write_settings(self, settings: CaptureSettings) -> None:
         from gscope.queries.run_folder.layout import CAPTURE_SETTINGS_FILE

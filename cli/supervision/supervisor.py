@@ -146,6 +146,10 @@ class Supervisor:
         self._processes.start_job(settings, secrets)
         self.reached("processes started")
 
+    def prepare_capture(self) -> None:
+        """Start the daemon of a capture of files, which loads libraries and waits for the program."""
+        self._processes.prepare_capture()
+
     def let_job_read(self, folders: Iterable[Path]) -> None:
         """Let a job that is started from now on read further folders; before the capture starts."""
         self._processes.let_job_read(folders)

@@ -239,6 +239,6 @@ def test_what_readers_are_reading_is_spared_by_a_daemon_that_takes_over(tmp_path
     (tmp_path / CAPTURE_FOLDER).mkdir()
     write_leases(tmp_path / CAPTURE_FOLDER, "job", {STREAM: [0], "another@main": [0]})
     write_leases(tmp_path / CAPTURE_FOLDER, "stranger", {STREAM: [2]})
-    Daemon(tmp_path, CaptureEvents(io.StringIO()))._renew_leases(log, settings)
+    Daemon(tmp_path, CaptureEvents(io.StringIO()), 0.0)._renew_leases(log, settings)
     assert [batch.sequence for batch in log.sheddable()] == [2]
     log.close()
