@@ -38,7 +38,7 @@ _ALL = np.uint32(0xFFFF_FFFF)
 _BYTE_SUM = np.uint64(0x0101_0101_0101_0101)
 _TOP_BYTE = np.uint64(56)
 
-_SAMPLE_ROWS = 1024
+_SAMPLE_ROWS = 4096
 """Rows at the beginning of a column that show whether its addresses repeat."""
 
 
@@ -57,7 +57,7 @@ def _is_repetitive(column: pa.Array) -> bool:
     if len(column) < _SAMPLE_ROWS:
         return False
     sample = column.slice(0, _SAMPLE_ROWS)
-    return bool(pc.count_distinct(sample, mode="all").as_py() <= _SAMPLE_ROWS // 2)
+    return bool(pc.count_distinct(sample, mode="all").as_py() <= _SAMPLE_ROWS * 3 // 4)
 
 
 def _texts(column: pa.Array) -> pa.Array:
