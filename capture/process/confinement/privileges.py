@@ -32,14 +32,15 @@ _CHOWN, _DAC_OVERRIDE, _DAC_READ_SEARCH, _FOWNER, _KILL, _SETGID, _SETUID, _SETP
     7,
     8,
 )
-_NET_ADMIN, _NET_RAW, _IPC_LOCK, _SYS_ADMIN, _SYS_RESOURCE = 12, 13, 14, 21, 24
+_NET_BIND_SERVICE, _NET_ADMIN, _NET_RAW, _IPC_LOCK = 10, 12, 13, 14
+_SYS_ADMIN, _SYS_RESOURCE = 21, 24
 
 OF_SUPERVISORS = frozenset(
     {
         # Folders and processes of the user that it hands the work to.
         *(_CHOWN, _DAC_OVERRIDE, _DAC_READ_SEARCH, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP),
-        # Sockets and rings of a daemon that is started again.
-        *(_NET_ADMIN, _NET_RAW, _IPC_LOCK),
+        # Sockets, ports and rings of a daemon that is started again.
+        *(_NET_BIND_SERVICE, _NET_ADMIN, _NET_RAW, _IPC_LOCK),
         # Mounts that make closed folders reachable for that user, and the limit of open files.
         *(_SYS_ADMIN, _SYS_RESOURCE),
     }

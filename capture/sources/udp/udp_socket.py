@@ -112,7 +112,7 @@ def _refusal(error: OSError, address: UdpAddress, device: str) -> str:
     if error.errno in (errno.EACCES, errno.EPERM) and address.port < 1024:
         return (
             f"cannot receive on {device}: ports below 1024 require CAP_NET_BIND_SERVICE;"
-            " use a higher port, or run gscope as root"
+            " use a higher port, or run gscope as root or with this capability"
         )
     if error.errno == errno.EADDRNOTAVAIL:
         return (
