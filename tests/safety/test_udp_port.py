@@ -37,6 +37,7 @@ def status_of(pid: int) -> dict[str, str]:
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
+@pytest.mark.long
 def test_an_ordinary_user_collects_on_a_high_port(network: None, user: User) -> None:
     port = free_port()
     place = f"routers=udp://127.0.0.1:{port}"

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.support.shared_spark import SharedSpark
+
     from gscope.engine.termination import Termination
 
 
@@ -113,6 +115,10 @@ def test_a_java_that_cannot_be_started_is_an_error_of_who_needs_it(tmp_path: Pat
 @pytest.mark.own_session
 @pytest.mark.slow
 class TestWithJava:
+    @pytest.fixture(autouse=True)
+    def no_other_session(self, shared_spark: SharedSpark) -> None:
+        shared_spark.release()
+
     def test_all_threads_get_the_session_of_one_java(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
