@@ -140,7 +140,7 @@ def ensure_all_unprivileged(running: Running, *expected: str) -> None:
 def test_a_replay(start: Any, capture: Path) -> None:
     """With Java and Python workers, who read payloads; at a speed at which it lasts for minutes."""
     write_pcap(capture, [(10**9 * n, udp(n)) for n in range(0, 36_000, 20)])
-    running = start("replay", capture, "-e", DECODED, "--speed", "60")
+    running = start("replay", capture, "-e", DECODED, "--speed", "60", "--master", "local[1]")
     running.wait_for_status("capture")
     running.wait_for_status("job")
     wait_for(lambda: running.rows_total() or running.is_ended(), "a row")

@@ -34,7 +34,19 @@ def test_it_shows_a_run_and_the_way_of_its_heartbeats(tmp_path: Path) -> None:
         tmp_path / "t.pcap", [(start + n * SECOND // 10, PACKET) for n in range(10 * SECONDS)]
     )
     work = tmp_path / "work"
-    words = ("replay", "t.pcap", "-e", QUERY, "--speed", "2", "--skew", "0s")
+    # With Java, whose memory is shown.
+    words = (
+        "replay",
+        "t.pcap",
+        "-e",
+        QUERY,
+        "--speed",
+        "2",
+        "--skew",
+        "0s",
+        "--master",
+        "local[1]",
+    )
     running = subprocess.Popen(
         [*command(), *words, "--work-dir", str(work), "-o", "ndjson"],
         cwd=tmp_path,
