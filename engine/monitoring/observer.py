@@ -66,7 +66,7 @@ class JobObserver:
         self._statistics.on_messages(messages)
 
     def evaluating(self, step: Step) -> None:
-        """Note that Spark starts to evaluate ``step``."""
+        """Note that the evaluation of ``step`` begins."""
         self._watch.begin(step.number)
         self._statistics.evaluating(step)
 

@@ -161,7 +161,7 @@ class JobStatistics:
                 counters.has_ended = True
 
     def evaluating(self, step: Step) -> None:
-        """Note that Spark starts to evaluate a step."""
+        """Note that the evaluation of a step begins."""
         self._since.state, self._since.since_ns = f"step {step.number}", self._wall_ns()
         self._current_step = CurrentStep(step.number, 0.0, 0.0)
         self.write()

@@ -10,7 +10,6 @@ from gscope.engine.spark.tasks.join_task import is_plain_join
 from gscope.engine.spark.tasks.select_task import is_plain_selection
 from gscope.engine.spark.tasks.window_answers import AnswerPlan
 from gscope.engine.spark.tasks.window_task import is_readable
-from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -25,7 +24,6 @@ from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 
 if TYPE_CHECKING:
-    from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.program import HftaNode, Program
 
 
@@ -47,7 +45,7 @@ def _is_plain(program: Program, node: HftaNode) -> bool:
     inputs = node_inputs(node)
     queries = [each.query for each in inputs if isinstance(each, QueryInput)]
     # Tasks, folds and the log store texts in different forms.
-    if queries and any(_has_text(program.input_schema(each)) for each in inputs):
+    if queries and any(program.input_schema(each).has_text for each in inputs):
         return False
     match node:
         case AggregationNode():
@@ -67,7 +65,3 @@ def _is_plain(program: Program, node: HftaNode) -> bool:
             return True
         case _:
             return False
-
-
-def _has_text(schema: Schema) -> bool:
-    return any(column.type is GsqlType.STRING for column in schema.columns)

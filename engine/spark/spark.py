@@ -18,19 +18,17 @@ class Spark(Protocol):
 
     @property
     def session(self) -> SparkSession:
-        """The session. It starts now unless it has started, and the caller waits for it.
+        """The session. Spark starts now unless it has started, and the caller waits for it.
+
+        The process ends if the session cannot be opened.
 
         Raises:
-            EngineError: it cannot start.
+            EngineError: Java cannot be started.
         """
 
     @property
     def is_ready(self) -> bool:
-        """Whether ``session`` returns at once.
-
-        Raises:
-            EngineError: the session was started, and has failed to.
-        """
+        """Whether ``session`` returns at once."""
 
     @property
     def cores(self) -> int:

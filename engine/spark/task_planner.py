@@ -31,7 +31,6 @@ from gscope.engine.storage.commits import Output
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import accept
 from gscope.engine.watermarks.release_size import group_by_epochs, pack_groups, weight
-from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -362,8 +361,7 @@ class TaskStage:
             return []
         delivered = [result for result, query in self._results.items() if query == node.query]
         is_read = uses.get(node.query, 0) > len(delivered)
-        has_text = any(column.type is GsqlType.STRING for column in node.schema.columns)
-        if len(delivered) > 1 or (is_read and has_text):
+        if len(delivered) > 1 or (is_read and node.schema.has_text):
             return []
         is_logged = self._inputs.reads_segments(work)
         parts = self._of_segments(work) if is_logged else self._of_queries(work, done)
@@ -372,7 +370,7 @@ class TaskStage:
     def _of_queries(self, work: Work, done: Mapping[str, StageResult]) -> list[_Part]:
         """Return one part: rows of other queries, of this step and those that waited for it.
 
-        Sides of a join may also read segments of the log.
+        Sides of a join or a merge may also read segments of the log.
         """
         at_home = homes(work)
         if self._inputs.reads_only(work):
@@ -381,17 +379,14 @@ class TaskStage:
             within = tuple(released_rows_condition(work, taken) for taken in work.inputs)
         else:
             return []
-        has_text = any(
-            column.type is GsqlType.STRING
-            for source in node_inputs(work.node)
-            for column in self._program.input_schema(source).columns
-        )
+        schemas = (self._program.input_schema(source) for source in node_inputs(work.node))
         waited = [taken.batches for taken in work.inputs]
         sides = [[done[name] for name in taken.upstream] for taken in work.inputs]
         stored: list[Batch | WrittenFile]
         stored = [part for side in sides for each in side for part in each.parts]
         stored += [batch for side in waited for _, batch in side]
         # Text is stored in another form by tasks than by folds and by Spark.
+        has_text = any(schema.has_text for schema in schemas)
         if has_text or UNKNOWN in (*within, *at_home) or _are_long(stored):
             return []
         files = tuple(

@@ -70,6 +70,11 @@ class Schema:
         """The columns that can close groups, in order."""
         return tuple(column for column in self.columns if column.ordering.is_temporal)
 
+    @property
+    def has_text(self) -> bool:
+        """Whether some column is a STRING, which the log, tasks and Spark store differently."""
+        return any(column.type is GsqlType.STRING for column in self.columns)
+
     def __getitem__(self, name: str) -> ColumnSchema:
         for column in self.columns:
             if column.name == name:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CASES = all_cases()
-ENDLESS = Variation("steps", heartbeat_every_tick=True, batch_rows=50, chunks=6, crashes=2)
+STEPS = Variation("steps", heartbeat_every_tick=True, batch_rows=50, chunks=6, crashes=2)
 
 
 @dataclass
@@ -35,7 +35,7 @@ class UnreadySpark:
         return self.opened
 
 
-def named(value: Case) -> str:
+def named(value: Case | Variation) -> str:
     return value.name
 
 
@@ -52,11 +52,13 @@ def test_one_step_gives_the_same_rows_without_spark_where_no_sql_is_needed(
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("variation", [STEPS, BACKLOG], ids=named)
 @pytest.mark.parametrize("case", cases(CASES[1::2], long=CASES[::2]), ids=named)
 def test_many_steps_and_crashes_give_the_same_rows(
-    case: Case, spark: SparkSession, partitions: int
+    case: Case, variation: Variation, spark: SparkSession, partitions: int
 ) -> None:
-    rows = answer(case.program(case.files, partitions), case.files, ENDLESS, UnreadySpark(spark))
+    """Batches of a backlog also hold rows that a step may not read yet."""
+    rows = answer(case.program(case.files, partitions), case.files, variation, UnreadySpark(spark))
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
 
 

@@ -32,7 +32,6 @@ from gscope.engine.spark.tasks.join_task import of_one_side
 from gscope.engine.spark.tasks.released_rows import UNKNOWN, between
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.release_size import group_by_epochs, weight
-from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.partitioning.chains import partitioned_plan
 from gscope.queries.plan.program import (
     StreamInput,
@@ -148,7 +147,7 @@ class ChainPlanner:
             texts = {
                 query
                 for query in fused.queries
-                if _has_text(self._program.schema(query)) and self._is_read(query, fused, step)
+                if self._program.schema(query).has_text and self._is_read(query, fused, step)
             }
             if not texts:
                 return fused
@@ -208,7 +207,7 @@ class ChainPlanner:
         if any(query not in fused.queries for query in taken.upstream):
             return None
         carried = {port for port, _ in taken.batches if self._inputs.is_carried(port)}
-        if any(_has_text(self._program.schema(port)) for port in carried):
+        if any(self._program.schema(port).has_text for port in carried):
             return None
         if _weights(batch for _, batch in taken.batches) > taken.rows:
             return None  # long rows
@@ -368,10 +367,6 @@ def _labels(batch: Batch) -> tuple[tuple[int, int], ...] | None:
 
 def _temporal(schema: Schema) -> tuple[str, ...]:
     return tuple(column.name for column in schema.temporal)
-
-
-def _has_text(schema: Schema) -> bool:
-    return any(column.type is GsqlType.STRING for column in schema.columns)
 
 
 def _weights(batches: Iterable[Batch]) -> int:

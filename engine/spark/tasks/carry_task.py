@@ -14,7 +14,6 @@ from gscope.engine.spark.tasks.task import read_files
 from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.expressions.expressions import Column
-from gscope.queries.expressions.types import GsqlType
 from gscope.queries.streams.messages import Batch
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def kept_rows(work: Work, taken: ReleasedInput, upstream: str, schema: Schema) -
 
     Text is stored in another form by tasks than by Spark, which may read the file.
     """
-    if taken.epoch is None or any(each.type is GsqlType.STRING for each in schema.columns):
+    if taken.epoch is None or schema.has_text:
         return None
     least = kept_from(work, taken, upstream)
     if least == NOTHING:
