@@ -424,7 +424,7 @@ def main(arguments: list[str]) -> int:
     run_dir = Path(arguments[0])
     supervisor_fd = int(arguments[1]) if len(arguments) > 1 else 0
     if EARLY in arguments[2:]:
-        import gscope.capture.kernels.jit  # noqa: F401  # loads numba
+        import gscope.capture.kernels.native.machine_code  # noqa: F401  # loads LLVM
 
         await_settings(supervisor_fd)
     daemon = Daemon(run_dir, events, started_s)

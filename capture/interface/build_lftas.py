@@ -10,7 +10,6 @@ from gscope.capture.interface.memory_budget import ensure_fits
 from gscope.capture.lfta.cache import compiling_noted, load_kernel, prune_kernels
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
-from gscope.capture.saving.packet_saver import PacketSaver
 from gscope.capture.shedding.thresholds import initial_sampling
 from gscope.capture.sources.block import PADDING_BYTES, Block
 
@@ -70,6 +69,8 @@ def compiled_engines(
         def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
             if packet_file is None:
                 return LftaRuntime(program.lftas, interface, sizes, kernel, emit, sampling=sampling)
+            from gscope.capture.saving.packet_saver import PacketSaver
+
             marked = PacketSaver(packet_file, interface)
             rows = marked.take_rows if packet_file.is_second_pass else emit
             return LftaRuntime(program.lftas, interface, sizes, kernel, rows, marked, sampling)

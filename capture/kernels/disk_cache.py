@@ -1,7 +1,8 @@
 """Bounds the disk space of compiled kernels; those unused for the longest time are removed first.
 
-There are two folders: ``kernels/<digest>/<place>/*.nb[ic]`` are numba's files, for one source file
-each (``capture/kernels/jit.py``), and ``lfta/lfta_<hash>.py`` are generated sources, with their
+There are two folders. In ``kernels``, ``<digest>/<place>/*.nb[ic]`` are numba's files, for one source
+file each, and ``<digest>/<name>.<processor>.o`` is machine code of native kernels
+(``capture/kernels/kept.py``). In ``lfta``, ``lfta_<hash>.py`` are generated sources, with their
 machine code for each kind of processor in ``lfta/lfta_<hash>.<processor>.o``, that of LFTA n in
 ``lfta/lfta_<hash>.<processor>.<n>.o``, and unoptimised code in files ending in ``.quick.o``
 (``capture/lfta/native_kernel.py``). Other names are left alone,
@@ -33,12 +34,14 @@ them."""
 _KERNELS = re.compile(r"[0-9a-f]{16}")
 _PLACE = re.compile(r"\w+_[0-9a-f]{40}")
 _COMPILED = re.compile(r".+\.nb[ic](\.tmp\.[0-9a-f]+)?")
+_NATIVE = re.compile(r"[\w.]+\.([0-9a-f]{16}\.o|\w+\.tmp)")
 _STEM = re.compile(r"lfta_[0-9a-f]{24}")
 _SOURCE = re.compile(r"(lfta_[0-9a-f]{24})\.py")
 _MACHINE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\.[0-9a-f]{16}(\.\d+)?(\.quick)?\.o")
 _BYTE_CODE = re.compile(r"(lfta_[0-9a-f]{24})\..+\.pyc(\.\d+)?")
 _UNFINISHED = re.compile(r"(tmp|lfta_[0-9a-f]{24}\.)\w+\.tmp")
 _BYTE_CODE_FOLDER = "__pycache__"
+_HERE = "."
 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -186,22 +189,28 @@ def _remove_kernels(root: int, name: str) -> None:
     # Indexes are removed first: without one, the files that it lists are not looked up.
     files = sorted(_compiled_files(root, name), key=lambda file: ".nbi" not in file[1])
     with _opened(name, root) as kernels:
-        for place in sorted({place for place, _, _ in files} | set(_places(kernels))):
+        for place in sorted({_HERE, *(place for place, _, _ in files), *_places(kernels)}):
             with suppress(OSError):
                 with _opened(place, kernels) as folder:
                     for of, file, _ in files:
                         if of == place:
                             with suppress(FileNotFoundError):
                                 os.unlink(file, dir_fd=folder)
-                os.rmdir(place, dir_fd=kernels)
+                if place != _HERE:
+                    os.rmdir(place, dir_fd=kernels)
     with suppress(OSError):
         os.rmdir(name, dir_fd=root)
 
 
 def _compiled_files(root: int, name: str) -> list[tuple[str, str, int]]:
-    """Yield numba's files of an entry: folder, name and size."""
+    """Return the files of an entry: folder, name and size."""
     files = []
     with _opened(name, root) as kernels:
+        files += [
+            (_HERE, file, _disk_bytes(status))
+            for file, status in _listed(kernels)
+            if _NATIVE.fullmatch(file) and stat.S_ISREG(status.st_mode)
+        ]
         for place in _places(kernels):
             with suppress(OSError), _opened(place, kernels) as folder:
                 files += [

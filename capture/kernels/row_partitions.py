@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.kernels.intrinsics import ld8, ld64, lshr, srem, st8, st64
-from gscope.capture.kernels.jit import kernel, kernel_part
+from gscope.capture.kernels.jit import kernel_part, native_kernel
+from gscope.capture.kernels.language.intrinsics import ld8, ld64, lshr, srem, st8, st64
+from gscope.capture.kernels.language.kinds import Kind
 from gscope.queries.catalog.scalar.hashes import PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.plan.partitioning.partition_hash import NULL_WORD, START
@@ -116,7 +117,7 @@ def _finished(state: int) -> int:
     return state ^ lshr(state, 32)
 
 
-@kernel
+@native_kernel(*(Kind.INT,) * 8, result=Kind.NOTHING)
 def _hash_values(
     hashes: int,
     rows: int,
@@ -152,7 +153,7 @@ def _hash_values(
         st64(at, _finished(state))
 
 
-@kernel
+@native_kernel(*(Kind.INT,) * 4, result=Kind.NOTHING)
 def _hash_lesser_first(hashes: int, rows: int, one: int, other: int) -> None:
     """Replace each hash by that of two words whose order does not count."""
     for row in range(rows):
@@ -162,7 +163,7 @@ def _hash_lesser_first(hashes: int, rows: int, one: int, other: int) -> None:
         st64(at, _finished(_with_word(state + _P5 + 8, max(a, b))))
 
 
-@kernel
+@native_kernel(*(Kind.INT,) * 6, result=Kind.NOTHING)
 def _count_ranges(
     hashes: int, rows: int, partitions: int, range_of_partition: int, found: int, counts: int
 ) -> None:
@@ -174,7 +175,7 @@ def _count_ranges(
         st64(counts + number * 8, ld64(counts + number * 8) + 1)
 
 
-@kernel
+@native_kernel(*(Kind.INT,) * 4, result=Kind.NOTHING)
 def _place_rows(found: int, rows: int, places: int, order: int) -> None:
     """Store the number of each row at the next place of its range, which becomes the one after."""
     for row in range(rows):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import ld32, ld64, prefetch, select, st64, ult
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import ld32, ld64, prefetch, select, st64, ult
 
 # Imported when running, too, so that kernels are compiled again when a field moves.
 from gscope.capture.lfta.kernel_arguments import (  # noqa: TC001

@@ -3,7 +3,7 @@
 The hash covers the source and, through ``sources_digest``, every helper it calls and the compiler,
 so that two versions of gscope never share a file. Machine code is kept beside the source
 (``native_kernel.py``). Only numba compiles user functions, and so a kernel that calls one; it keeps
-such a kernel where it keeps others (``capture/kernels/jit.py``). A process that has compiled a
+such a kernel where it keeps others (``capture/kernels/kept.py``). A process that has compiled a
 kernel calls ``prune_kernels`` (``capture/kernels/disk_cache.py``).
 """
 
@@ -28,14 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gscope.capture.kernels.bounds import checks_bounds
+from gscope.capture.kernels.compiling import compiling_reported, has_compiled
 from gscope.capture.kernels.disk_cache import mark_used, prune
-from gscope.capture.kernels.jit import (
-    checks_bounds,
-    compiling_reported,
-    has_compiled,
-    kernels_folder,
-    sources_digest,
-)
+from gscope.capture.kernels.kept import kernels_folder, sources_digest
 from gscope.capture.lfta.codegen.generate import generate
 from gscope.capture.lfta.native_kernel import DECODER_SOURCE, KernelFunctions, KernelSource
 from gscope.capture.lfta.tiers import KernelTiers, kernel_tiers

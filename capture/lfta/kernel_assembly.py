@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.kernels.native.kinds import Kind, RecordKind
+from gscope.capture.kernels.language.kinds import Kind, record_of_ints
 from gscope.capture.kernels.native.module import KernelModule, Linked
 from gscope.capture.kernels.native.source import python_function, source_of
 from gscope.capture.lfta.batch_decoder import locate_inners, stage, stage_plain, stage_rest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from gscope.capture.kernels.native.kinds import AnyKind
+    from gscope.capture.kernels.language.kinds import AnyKind
 
 _ARRAYS: dict[str, AnyKind] = dict.fromkeys(BlockArrays._fields, Kind.WORDS)
 _STATE: dict[str, AnyKind] = {"interface": Kind.WORDS, "lftas": Kind.ROWS}
@@ -39,8 +39,7 @@ FLUSH_KINDS: tuple[AnyKind, ...] = (Kind.INT, Kind.WORDS, Kind.INT)
 """Kinds of the arguments of ``flush``: the number of an LFTA, its words, an epoch."""
 
 _RECORDS: tuple[AnyKind, ...] = tuple(
-    RecordKind(each, (Kind.INT,) * len(each._fields))
-    for each in (PacketAddresses, PacketRange, BatchMemory, SamplingRule)
+    record_of_ints(each) for each in (PacketAddresses, PacketRange, BatchMemory, SamplingRule)
 )
 _BATCH: tuple[AnyKind, ...] = (*_RECORDS[:3], Kind.WORDS)
 _PARTS: dict[str, AnyKind] = {

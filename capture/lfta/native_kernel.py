@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-import os
-import tempfile
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gscope.capture.kernels.intrinsics import call_at
-from gscope.capture.kernels.jit import kernel, note_compiling
-from gscope.capture.kernels.native.machine_code import (
-    LoadedCode,
-    Optimization,
-    machine_code,
-    processor,
-    read_code,
-    write_code,
-)
+import numpy as np
+
+from gscope.capture.kernels.compiling import note_missing
+from gscope.capture.kernels.kept_module import KeptModule
+from gscope.capture.kernels.loading import c_function
+from gscope.capture.kernels.native.machine_code import LoadedCode, Optimization
 from gscope.capture.lfta import batch_decoder
-from gscope.queries.ownership import is_trusted_file
+from gscope.capture.lfta.kernel_arguments import RUN_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +23,11 @@ RUN, FLUSH = "gscope_run", "gscope_flush"
 
 DECODER_SOURCE = '"""The decoder of all kernels: parts of gscope.capture.lfta.batch_decoder."""\n'
 """The source beside which the decoder's machine code is kept."""
+
+
+_RUN_WORDS = len(RUN_PARAMETERS) + 1
+"""Words of the arguments of ``run``: the rows of ``StateArrays.lftas`` have two, address and step."""
+_FLUSH_WORDS = 3
 
 
 class KernelFunctions(NamedTuple):
@@ -79,12 +76,12 @@ class KernelCode:
     def __init__(self, source: KernelSource) -> None:
         parts = source.lftas if source.lftas > 1 else 0
         self._modules = [
-            _Module(source.decoder, "", _decoder_assembly, Path(batch_decoder.__file__)),
-            _Module(
+            _module(source.decoder, "", _decoder_assembly, Path(batch_decoder.__file__)),
+            _module(
                 source.path, "", lambda: _kernel_assembly(source.imported(), parts), source.path
             ),
             *(
-                _Module(
+                _module(
                     source.path,
                     f".{number}",
                     partial(_part_assembly, source.imported, number),
@@ -122,57 +119,36 @@ class KernelCode:
             code = next(found, None)
             if code is None:
                 if module.reported not in reported:
-                    note_compiling(module.reported)
+                    note_missing(module.reported)
                     reported.add(module.reported)
                 code = module.compiled(levels[-1])
             codes.append(code)
         loaded = LoadedCode(*codes)
         run, flush = loaded.address(RUN), loaded.address(FLUSH)
-        return KernelFunctions(partial(_call, run), partial(_call, flush), run, loaded)
+        return KernelFunctions(_called(run, _RUN_WORDS), _called(flush, _FLUSH_WORDS), run, loaded)
 
 
-class _Module:
-    """A module of a kernel.
-
-    Args:
-        source: the file beside which its machine code is kept.
-        part: the part of its file's name that no other module of the source has.
-        translated: translates it to LLVM assembly.
-        reported: the file to name as what is compiled.
-    """
-
-    def __init__(
-        self, source: Path, part: str, translated: Callable[[], str], reported: Path
-    ) -> None:
-        self._source = source
-        self._part = part
-        # The optimiser compiles again what the same process has translated for a quick start.
-        self._assembly = functools.cache(translated)
-        self.reported = reported
-
-    def kept(self, optimization: Optimization) -> bytes | None:
-        """Return the machine code that the cache has; None without any that can be used."""
-        file = self._file(optimization)
-        with suppress(OSError):
-            if is_trusted_file(file):
-                return read_code(file)
-        return None
-
-    def compiled(self, optimization: Optimization) -> bytes:
-        """Compile the module, and keep its machine code if the cache can be written."""
-        code = machine_code(self._assembly(), optimization)
-        with suppress(OSError):
-            _keep(self._file(optimization), f"{self._source.stem}.", code)
-        return code
-
-    def _file(self, optimization: Optimization) -> Path:
-        level = "" if optimization is Optimization.FULL else ".quick"
-        return self._source.with_name(f"{self._source.stem}.{processor()}{self._part}{level}.o")
+def _module(source: Path, part: str, translated: Callable[[], str], reported: Path) -> KeptModule:
+    """Return a module that is kept beside a source."""
+    return KeptModule(source.parent, source.stem, part, translated, reported)
 
 
-@kernel
-def _call(address: int, *arguments: Any) -> int:
-    return call_at(address, arguments)
+def _called(address: int, words: int) -> Callable[..., int]:
+    """Return the machine code at an address as a function of numbers and arrays."""
+    function = c_function(address, words)
+
+    def call(*arguments: Any) -> int:
+        given: list[int] = []
+        for each in arguments:
+            if isinstance(each, np.ndarray):
+                given.append(each.__array_interface__["data"][0])
+                if each.ndim == 2:
+                    given.append(each.strides[0])
+            else:
+                given.append(each)
+        return function(*given)
+
+    return call
 
 
 # The compiler is imported where something is to be compiled: most kernels are in the cache.
@@ -194,10 +170,3 @@ def _part_assembly(imported: Callable[[], ModuleType], number: int) -> str:
     from gscope.capture.lfta.kernel_assembly import part_assembly
 
     return part_assembly(imported(), number)
-
-
-def _keep(file: Path, prefix: str, code: bytes) -> None:
-    descriptor, temporary = tempfile.mkstemp(".tmp", prefix, file.parent)
-    with os.fdopen(descriptor, "wb") as opened:
-        opened.write(write_code(code))
-    Path(temporary).replace(file)

@@ -15,8 +15,8 @@ answer.
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import ld64, lshr, st64, wrap_mul
 from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import ld64, lshr, st64, wrap_mul
 
 KEY_BYTES = 256
 """Room for the key of a tuple, so that buckets begin with a cache line."""

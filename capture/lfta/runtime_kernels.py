@@ -6,70 +6,27 @@ Strings are passed as address and length.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gscope.capture.kernels.intrinsics import (
+from gscope.capture.kernels.jit import kernel, unrolled_kernel
+from gscope.capture.kernels.language.intrinsics import (
+    bits_float,
     bswap64,
     copy_bytes,
     ld8,
     ld32,
     ld64,
+    ld64_alone,
     lshr,
     st32,
     st64,
     ult,
 )
-from gscope.capture.kernels.jit import intrinsic, kernel, types, unrolled_kernel
 from gscope.queries.int64 import MAX_INT, MIN_INT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 INFINITY = math.inf
 NAN = math.nan
-
-
-def _bitcast(result: Any, argument: Any) -> Any:
-    def typing(_context: Any, value: Any) -> Any:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            return builder.bitcast(values[0], context.get_value_type(result))
-
-        return result(argument), codegen
-
-    return intrinsic(typing)
-
-
-float_bits = cast("Callable[[float], int]", _bitcast(types.int64, types.float64))
-"""The bits of a double."""
-
-
-def _load_alone(_context: Any, address: Any) -> Any:  # noqa: ARG001
-    # A slot's words were stored one by one a moment ago; a vector load of several would have to
-    # wait until all those stores have left the core. An unordered atomic load is a plain one that
-    # LLVM does not merge.
-    def codegen(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        word = context.get_value_type(types.int64)
-        return builder.load_atomic(builder.inttoptr(values[0], word.as_pointer()), "unordered", 8)
-
-    return types.int64(types.int64), codegen
-
-
-_ld64_alone = cast("Callable[[int], int]", intrinsic(_load_alone))
-
-
-def _frem(_context: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
-    def codegen(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        return builder.frem(*values)
-
-    return types.float64(types.float64, types.float64), codegen
-
-
-float_remainder = cast("Callable[[float, float], float]", intrinsic(_frem))
-"""C's fmod, which numba lacks."""
-bits_float = cast("Callable[[int], float]", _bitcast(types.float64, types.int64))
-"""The double with the given bits."""
 
 
 @kernel
@@ -203,8 +160,8 @@ def append_bytes(end: int, heap: int, text: int, length: int) -> None:
 def swap_words(a: int, b: int, words: int) -> None:
     """Exchange two runs of 64-bit words."""
     for at in range(0, 8 * words, 8):
-        word = _ld64_alone(a + at)
-        st64(a + at, _ld64_alone(b + at))
+        word = ld64_alone(a + at)
+        st64(a + at, ld64_alone(b + at))
         st64(b + at, word)
 
 
@@ -212,7 +169,7 @@ def swap_words(a: int, b: int, words: int) -> None:
 def copy_words(target: int, source: int, words: int) -> None:
     """Copy a run of 64-bit words; the two must not overlap."""
     for at in range(0, 8 * words, 8):
-        st64(target + at, _ld64_alone(source + at))
+        st64(target + at, ld64_alone(source + at))
 
 
 @kernel

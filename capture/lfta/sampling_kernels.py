@@ -8,8 +8,8 @@ room ran out. A packet that is wanted and not taken by any LFTA is shed.
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import ld64, lshr, st64, wrap_mul
 from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import ld64, lshr, st64, wrap_mul
 from gscope.capture.lfta.state import PACKETS_PER_BATCH
 
 WANTED = 1

@@ -5,9 +5,9 @@ The search does not branch on comparisons, so its cost is the table's depth with
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import ld64, select, ult
 from gscope.capture.kernels.jit import kernel
-from gscope.capture.lfta.runtime_kernels import float_bits, float_key
+from gscope.capture.kernels.language.intrinsics import float_bits, ld64, select, ult
+from gscope.capture.lfta.runtime_kernels import float_key
 from gscope.queries.catalog.scalar.tables import HEADER_BYTES
 from gscope.queries.int64 import MAX_INT
 

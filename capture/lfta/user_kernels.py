@@ -13,7 +13,7 @@ import random
 import re
 from typing import TYPE_CHECKING, Any
 
-from gscope.capture.kernels.jit import helper, types
+from gscope.capture.kernels.numba_kernels import helper, types
 from gscope.errors import UsageError, UserCodeError
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.user_functions.calls import UserScalar

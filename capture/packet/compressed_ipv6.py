@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.intrinsics import (
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import (
     be16,
     be32,
     bswap16,
@@ -21,7 +22,6 @@ from gscope.capture.kernels.intrinsics import (
     st16,
     st64,
 )
-from gscope.capture.kernels.jit import kernel
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.decode_states import IPV6, ODD
 from gscope.capture.packet.record import NO_LINK

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be16
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import be16
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.decode_states import (
     ARP,

@@ -6,8 +6,8 @@ Most traffic is plain, and its fields have fixed offsets from the beginning of t
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be16, ld8, ld16, ld32
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import be16, ld8, ld16, ld32
 
 _V4_BYTES, _V6_BYTES = 38, 58
 """Captured bytes up to and including the ports."""

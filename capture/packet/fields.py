@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gscope.capture.packet.flow.layout import FlowField
 
 IMPORTS = """\
-from gscope.capture.kernels.intrinsics import (
+from gscope.capture.kernels.language.intrinsics import (
     be16, be32, be64, ld8, ld16, ld32, ld64, lshr, select
 )
 from gscope.capture.packet.payload import (

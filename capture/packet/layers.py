@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gscope.capture.kernels.intrinsics import be16, ld8, ld16, ld32, ld64, prefetch, st64
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import be16, ld8, ld16, ld32, ld64, prefetch, st64
 from gscope.capture.packet.decode_loop import walk
 from gscope.capture.packet.decode_states import TYPE_IPV4, TYPE_IPV6
 from gscope.capture.packet.link import LINKTYPE_ETHERNET, enter

@@ -5,8 +5,8 @@ Behaviour follows Wireshark 4.0, against which it is tested; ``decode_states.py`
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be16, be32, ld8
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import be16, be32, ld8
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.decode_states import (
     ARP,

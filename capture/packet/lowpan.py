@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.intrinsics import ld8, ld16
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import ld8, ld16
 from gscope.capture.packet.compressed_ipv6 import NO_ADDRESS, SHORT_ADDRESS, expand_ipv6
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.decode_states import IPV6, NOTHING, ODD

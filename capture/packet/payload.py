@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be16, ld8, lshr, select
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import be16, ld8, lshr, select
 
 TCP_MIN_HEADER_BYTES = 20
 UDP_HEADER_BYTES = 8

@@ -23,8 +23,8 @@ only those below ``pend`` belong to the packet.
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import st64
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import st64
 
 RECORD_BYTES = 40
 L3, PAYLOAD, PEND, INFO, LINK = 0, 8, 16, 24, 32

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.intrinsics import be16, ld8, ld64
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import be16, ld8, ld64
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.decode_loop import walk
 from gscope.capture.packet.decode_states import (

@@ -8,8 +8,8 @@ the next batch begins.
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import ld64, st64
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import ld64, st64
 from gscope.capture.packet.decode_errors import REASON_COUNT
 
 SLOTS = 128

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gscope.capture.kernels.intrinsics import address_of, call_at, copy_bytes, ld64
-from gscope.capture.kernels.jit import kernel, libc, types
+from gscope.capture.kernels.jit import kernel_part, native_kernel
+from gscope.capture.kernels.language.intrinsics import External, call_at, copy_bytes, ld64
+from gscope.capture.kernels.language.kinds import Kind, RecordKind, record_of_ints
 from gscope.capture.lfta.kernel_arguments import (
-    BlockArrays,
+    BatchMemory,
     KernelEntry,
+    PacketAddresses,
     PacketRange,
+    StateArrays,
     compiled_run_records,
 )
+from gscope.capture.sources.block import INDEX
 from gscope.capture.sources.files.file import ReadProgress
-from gscope.capture.sources.files.pcap import index_usual
+from gscope.capture.sources.files.pcap import LAYOUT, index_usual
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from gscope.capture.sources.block import IndexAddresses
     from gscope.capture.sources.files.pcap import PcapLayout
 
 _CLOCK_MONOTONIC = 1
 
-_read = libc("read", types.int64, types.int32, types.int64, types.int64)
-_clock_gettime = libc("clock_gettime", types.int32, types.int32, types.int64)
+_read = External("read", 64, 32, 64, 64)
+_clock_gettime = External("clock_gettime", 32, 32, 64)
 
 
-@kernel
+@kernel_part
 def _monotonic_ns(clock: int) -> int:
     _clock_gettime(_CLOCK_MONOTONIC, clock)
     return ld64(clock) * 1_000_000_000 + ld64(clock + 8)
@@ -79,15 +81,37 @@ class PumpResult(NamedTuple):
     passed: ReadProgress
 
 
-@kernel
+_ENTRY = RecordKind(
+    KernelEntry,
+    (
+        Kind.INT,
+        record_of_ints(BatchMemory),
+        RecordKind(StateArrays, (Kind.WORDS, Kind.ROWS)),
+    ),
+)
+_RESULT = RecordKind(PumpResult, (*(Kind.INT,) * 3, record_of_ints(ReadProgress)))
+
+
+@native_kernel(
+    _ENTRY,
+    Kind.INT,
+    record_of_ints(ReadPosition),
+    LAYOUT,
+    record_of_ints(PacketTimes),
+    record_of_ints(PacketAddresses),
+    INDEX,
+    Kind.INT,
+    result=_RESULT,
+)
 def pump_blocks(
     lftas: KernelEntry,
     blocks: int,
     position: ReadPosition,
     layout: PcapLayout,
     times: PacketTimes,
-    arrays: BlockArrays,
-    clock: NDArray[np.int64],
+    packets_at: PacketAddresses,
+    index: IndexAddresses,
+    clock: int,
 ) -> PumpResult:
     """Read, index and process up to ``blocks`` blocks.
 
@@ -100,18 +124,12 @@ def pump_blocks(
         position: where to read from and to.
         layout: layout of the records.
         times: what decides whether packets are on time.
-        arrays: arrays of the block.
-        clock: room for two words.
+        packets_at: addresses of the arrays of the block.
+        index: those that are filled.
+        clock: address of room for two words.
     """
     filled, latest_ns = position.filled, times.latest_ns
-    begin = address_of(arrays.data)
-    index_arrays = (
-        arrays.offset,
-        arrays.caplen,
-        arrays.wirelen,
-        arrays.time_ns,
-        arrays.linktype,
-    )
+    begin = packets_at.data
     full = -1
     count, used, wire_bytes, least, greatest = 0, 0, 0, 0, 0
     read_bytes, used_bytes, packets, passed_wire_bytes, worked_ns = 0, 0, 0, 0, 0
@@ -121,16 +139,16 @@ def pump_blocks(
             break
         read_bytes += got
         filled += got
-        count, used, wire_bytes, least, greatest = index_usual(begin, filled, layout, index_arrays)
+        count, used, wire_bytes, least, greatest = index_usual(begin, filled, layout, index)
         if count == 0 or greatest >= times.until_ns:
             break
         if least < max(latest_ns, greatest) - times.skew_ns:
             break
-        began_ns = _monotonic_ns(address_of(clock))
+        began_ns = _monotonic_ns(clock)
         span = PacketRange(first=0, stop=count, until_ns=times.until_ns, bound_ns=times.bound_ns)
-        records = compiled_run_records(arrays, span, lftas.memory, lftas.state)
+        records = compiled_run_records(packets_at, span, lftas.memory, lftas.state)
         full = call_at(lftas.address, records)
-        worked_ns += _monotonic_ns(address_of(clock)) - began_ns
+        worked_ns += _monotonic_ns(clock) - began_ns
         if full >= 0:
             break
         packets += count

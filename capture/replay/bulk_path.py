@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gscope.capture.lfta.kernel_arguments import BlockArrays, block_arrays
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.replay.bulk_kernel import PacketTimes, ReadPosition, pump_blocks
-from gscope.capture.sources.files.file import FileSource
+from gscope.capture.sources.files.file import FileSource, ReadProgress
 from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
@@ -86,29 +85,37 @@ class Pump:
         block, engine = raw.block, self._engine
         lftas = engine.kernel_entry()
         assert lftas is not None
-        result = pump_blocks(
-            lftas,
+        state, index = lftas.state, block.index_addresses
+        words = pump_blocks(
+            lftas.address,
+            *lftas.memory,
+            state.interface.ctypes.data,
+            state.lftas.ctypes.data,
+            state.lftas.strides[0],
             max(PASS_BYTES // raw.limit, 1),
-            ReadPosition(descriptor=raw.descriptor, filled=raw.carried, limit=raw.limit),
-            raw.layout,
-            PacketTimes(
+            *ReadPosition(descriptor=raw.descriptor, filled=raw.carried, limit=raw.limit),
+            *raw.layout,
+            *PacketTimes(
                 latest_ns=latest_ns,
                 skew_ns=min(skew_ns, MAX_TIME_NS),
                 until_ns=until_ns,
                 bound_ns=engine.bound_ns,
             ),
-            BlockArrays(*block_arrays(block)),
-            self._clock,
+            block.data.ctypes.data,
+            *index[:-1],
+            *index,
+            self._clock.ctypes.data,
         )
-        done = result.passed
+        full, worked_ns, reached_ns, *progress = words
+        done = ReadProgress(*progress)
         engine.count(done.packets)
         self._source.end_pass(block, done)
-        position = 0 if result.full < 0 else engine.make_room(result.full)
+        position = 0 if full < 0 else engine.make_room(full)
         return Pumped(
             block if done.block_packets else None,
             position,
             done.packets,
             block.position,
-            result.latest_ns,
-            result.worked_ns,
+            reached_ns,
+            worked_ns,
         )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gscope.capture.kernels.intrinsics import address_of, copy_bytes, ld32, st32
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import address_of, copy_bytes, ld32, st32
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

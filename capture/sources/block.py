@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.jit import native_kernel
+from gscope.capture.kernels.language.intrinsics import ld32, ld64
+from gscope.capture.kernels.language.kinds import Kind, RecordKind, record_of_ints
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -26,6 +28,20 @@ them.
 
 A plain tuple: a named one costs 2 microseconds more each time Python calls a kernel.
 """
+
+
+class IndexAddresses(NamedTuple):
+    """The same arrays by their addresses, as native kernels take them, and how many entries fit."""
+
+    offset: int
+    caplen: int
+    wirelen: int
+    time_ns: int
+    linktype: int
+    room: int
+
+
+INDEX = record_of_ints(IndexAddresses)
 
 
 class PacketSums(NamedTuple):
@@ -54,6 +70,7 @@ class Block:
         count: number of packets in the block.
         position: bytes of the input consumed once this block was filled, for a progress bar.
         index_arrays: the five index arrays; these are never replaced.
+        index_addresses: their addresses.
     """
 
     data: NDArray[np.uint8]
@@ -65,10 +82,13 @@ class Block:
     count: int = 0
     position: int = 0
     index_arrays: IndexArrays = field(init=False, repr=False)
+    index_addresses: IndexAddresses = field(init=False, repr=False)
     _sums: PacketSums | None = None
 
     def __post_init__(self) -> None:
         self.index_arrays = self.offset, self.caplen, self.wirelen, self.time_ns, self.linktype
+        addresses = [array.ctypes.data for array in self.index_arrays]
+        self.index_addresses = IndexAddresses._make((*addresses, self.offset.size))
 
     @classmethod
     def allocate(cls, data_bytes: int, packets: int) -> Block:
@@ -90,14 +110,15 @@ class Block:
         """Bytes of all packets on the wire."""
         if self._sums is not None:
             return self._sums.wire_bytes
-        return _total(self.wirelen, self.count)
+        return int(_total(self.index_addresses.wirelen, self.count))
 
     @property
     def time_extent_ns(self) -> tuple[int, int]:
         """Least and greatest time of the packets; the block must have one."""
         if self._sums is not None:
             return self._sums.least_ns, self._sums.greatest_ns
-        return _extent(self.time_ns, self.count)
+        least, greatest = _extent(self.index_addresses.time_ns, self.count)
+        return least, greatest
 
     def fill_in(self, count: int, sums: PacketSums | None = None) -> None:
         """Set the number of packets, and their sums if the index kernel computed them."""
@@ -125,18 +146,22 @@ class Block:
 
 
 # Kernels rather than numpy, whose reductions take several times as long for a few thousand numbers.
-@kernel
-def _total(numbers: NDArray[np.int32], count: int) -> int:
+@native_kernel(Kind.INT, Kind.INT, result=Kind.INT)
+def _total(numbers: int, count: int) -> int:
+    """Return the sum of numbers of 32 bits, none of them negative."""
     total = 0
     for i in range(count):
-        total += numbers[i]
+        total += ld32(numbers + 4 * i)
     return total
 
 
-@kernel
-def _extent(numbers: NDArray[np.int64], count: int) -> tuple[int, int]:
-    least = greatest = numbers[0]
+@native_kernel(Kind.INT, Kind.INT, result=RecordKind(None, (Kind.INT, Kind.INT)))
+def _extent(numbers: int, count: int) -> tuple[int, int]:
+    """Return the least and the greatest of numbers of 64 bits; there must be one."""
+    least = ld64(numbers)
+    greatest = least
     for i in range(count):
-        least = min(least, numbers[i])
-        greatest = max(greatest, numbers[i])
+        number = ld64(numbers + 8 * i)
+        least = min(least, number)
+        greatest = max(greatest, number)
     return least, greatest

@@ -75,9 +75,9 @@ queries/analysis/joins: queries queries/gsql queries/expressions queries/catalog
     queries/analysis/groups
 queries/analysis/lineage: queries/gsql queries/expressions queries/catalog queries/catalog/ordering
     queries/plan queries/plan/split
-queries/analysis/sampling: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
-    queries/catalog/aggregates.py queries/plan queries/plan/windows queries/plan/sampling
-    queries/analysis/lineage
+queries/analysis/sampling: queries queries/gsql queries/expressions queries/catalog/scalar
+    queries/catalog queries/catalog/aggregates.py queries/plan queries/plan/windows
+    queries/plan/sampling queries/analysis/lineage
 queries/analysis: queries queries/gsql queries/expressions queries/catalog/scalar queries/catalog
     queries/plan queries/plan/rules queries/plan/windows queries/analysis/typing
     queries/analysis/names queries/analysis/windows queries/analysis/groups queries/analysis/joins
@@ -92,25 +92,27 @@ capture/heartbeats:
 capture/shedding:
 capture/sources/udp/address.py:
 capture: capture/heartbeats capture/shedding capture/sources/udp/address.py
-capture/kernels:
-capture/kernels/native: capture/kernels
+capture/kernels/language:
+capture/kernels/native: capture/kernels/language
+capture/kernels: capture/kernels/language capture/kernels/native
 capture/packet/flow:
-capture/packet: capture/kernels capture/packet/flow
+capture/packet: capture/kernels/language capture/kernels capture/packet/flow
 capture/packet/dissector: capture/packet capture/packet/flow
 capture/process/confinement:
-capture/sources: capture/kernels
-capture/sources/flows: capture/kernels capture/packet capture/packet/flow capture/sources
-capture/sources/nfcapd: capture/kernels capture/packet capture/packet/flow capture/sources
-    capture/sources/flows
-capture/sources/files: capture/kernels capture/packet capture/process/confinement capture/sources
-    capture/sources/nfcapd
-capture/sources/udp: capture/kernels capture/sources capture/sources/udp/address.py
-capture/sources/af_packet: capture/kernels capture/sources
+capture/sources: capture/kernels/language capture/kernels
+capture/sources/flows: capture/kernels/language capture/kernels capture/packet capture/packet/flow
+    capture/sources
+capture/sources/nfcapd: capture/kernels/language capture/kernels capture/packet capture/packet/flow
+    capture/sources capture/sources/flows
+capture/sources/files: capture/kernels/language capture/kernels capture/packet
+    capture/process/confinement capture/sources capture/sources/nfcapd
+capture/sources/udp: capture/kernels/language capture/kernels capture/sources
+    capture/sources/udp/address.py
+capture/sources/af_packet: capture/kernels/language capture/kernels capture/sources
 capture/sources/scapy_source.py: capture/sources capture/sources/af_packet
 capture/sources/synthetic:
-capture/lfta: capture/kernels capture/kernels/native capture/packet/flow capture/packet
-    capture/packet/dissector
-    capture/sources capture/shedding
+capture/lfta: capture/kernels/language capture/kernels capture/kernels/native capture/packet/flow
+    capture/packet capture/packet/dissector capture/sources capture/shedding
 capture/lfta/codegen: capture/packet capture/lfta
 capture/lfta/cache.py: capture/kernels capture/lfta capture/lfta/codegen
 capture/lfta/runtime.py: capture/packet capture/sources capture/shedding capture/lfta
@@ -120,25 +122,24 @@ capture/log/remote: capture/heartbeats capture capture/log
 capture/log/agent: capture capture/log capture/log/remote capture/process/confinement
 capture/log/thinning: capture/log
 capture/answers: capture/log
-capture/saving: capture capture/kernels capture/sources capture/lfta
-capture/interface: capture/heartbeats capture capture/kernels capture/sources
-    capture/sources/files capture/lfta
-    capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/log/thinning capture/saving
-    capture/shedding
+capture/saving: capture capture/kernels/language capture/kernels capture/sources capture/lfta
+capture/interface: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
+    capture/lfta capture/lfta/cache.py capture/lfta/runtime.py capture/log capture/log/thinning
+    capture/saving capture/shedding
 capture/process: capture/heartbeats capture capture/process/confinement capture/lfta capture/log
     capture/log/remote capture/saving capture/interface capture/shedding capture/answers
-capture/replay: capture/heartbeats capture capture/kernels capture/sources capture/sources/files
-    capture/sources/flows
-    capture/lfta capture/lfta/runtime.py capture/log capture/interface capture/process
+capture/replay: capture/heartbeats capture capture/kernels/language capture/kernels capture/sources
+    capture/sources/files capture/sources/flows capture/lfta capture/lfta/runtime.py capture/log
+    capture/interface capture/process
 capture/live: capture/heartbeats capture capture/sources capture/sources/flows
     capture/sources/udp/address.py capture/sources/udp capture/sources/af_packet
     capture/sources/scapy_source.py capture/lfta capture/lfta/runtime.py capture/log
     capture/interface capture/process capture/shedding
 capture/relay: capture capture/log capture/log/remote capture/log/agent capture/interface
     capture/process capture/live
-capture/daemon.py: capture/heartbeats capture capture/kernels capture/process/confinement capture/sources/files
-    capture/log capture/log/remote capture/saving capture/interface capture/process capture/replay
-    capture/live capture/relay
+capture/daemon.py: capture/heartbeats capture capture/kernels/native capture/process/confinement
+    capture/sources/files capture/log capture/log/remote capture/saving capture/interface
+    capture/process capture/replay capture/live capture/relay
 engine:
 engine/log_client:
 engine/watermarks:
@@ -151,25 +152,25 @@ engine/sinks:
 engine/storage: engine/sinks engine/storage/transfer
 engine/running: engine/watermarks engine/functions engine/storage
 engine/windows: engine/watermarks engine/running
-engine/sampling: engine/watermarks engine/functions engine/sinks engine/storage/transfer engine/running
+engine/sampling: engine/watermarks engine/functions engine/sinks engine/storage/transfer
+    engine/running
 engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine/watermarks engine/storage engine/operators engine/steps
-engine/spark/sql: engine/watermarks engine/functions engine/lookups engine/storage/transfer engine/spark/cluster
-    engine/spark/spark.py engine/storage engine/running
-    engine/operators engine/sampling
+engine/spark/sql: engine/watermarks engine/functions engine/lookups engine/storage/transfer
+    engine/spark/cluster engine/spark/spark.py engine/storage engine/running engine/operators
+    engine/sampling
 engine/spark/staging: engine/watermarks engine/storage/transfer engine/storage engine/running
     engine/operators engine/steps engine/spark/sql
-engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage/transfer engine/spark/cluster
-    engine/spark/spark.py engine/storage
-    engine/running engine/windows engine/operators engine/spark/sql engine/spark/staging
-    engine/sampling
+engine/spark/tasks: engine/watermarks engine/functions engine/sinks engine/storage/transfer
+    engine/spark/cluster engine/spark/spark.py engine/storage engine/running engine/windows
+    engine/operators engine/spark/sql engine/spark/staging engine/sampling
 engine/spark/partitions: engine/watermarks engine/storage/transfer engine/storage engine/operators
     engine/steps engine/spark/sql engine/spark/staging engine/spark/tasks
 engine/spark/jvm: engine/monitoring engine/spark/cluster engine/spark/tasks
-engine/spark: engine/watermarks engine/spark/cluster engine/storage engine/operators
-    engine/steps engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/partitions engine/spark/jvm
-    engine/spark/spark.py
+engine/spark: engine/watermarks engine/spark/cluster engine/storage engine/operators engine/steps
+    engine/spark/sql engine/spark/staging engine/spark/tasks engine/spark/partitions
+    engine/spark/jvm engine/spark/spark.py
 engine/spark/spark_start.py: engine engine/storage/transfer engine/monitoring engine/spark/cluster
     engine/spark/jvm engine/spark/tasks
 engine/job.py: engine engine/log_client engine/storage engine/steps engine/monitoring
@@ -189,9 +190,8 @@ cli/view/rows: cli/config cli/sinks
 cli/view/terminal: cli/sinks
 cli/view: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/view/rows cli/view/terminal
 cli/report: cli/config cli/render cli/sinks cli/view/rows
-cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/outlets
-    cli/supervision cli/view
-    cli/view/terminal cli/report
+cli/session: cli/rundir cli/config cli/render cli/delivery cli/sinks cli/outlets cli/supervision
+    cli/view cli/view/terminal cli/report
 cli/agent: cli cli/rundir cli/config cli/render cli/supervision cli/session
 cli/status: cli/rundir cli/render
 cli/serve:

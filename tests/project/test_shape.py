@@ -22,10 +22,10 @@ MAY_IMPORT = {
     "cli": {"queries", "capture", "engine", "cli"},
 }
 HOMES = {
-    "numba": ("capture/kernels/jit.py", "engine/sampling/jit.py"),
+    "numba": ("capture/kernels/numba_kernels.py", "engine/sampling/jit.py"),
     "llvmlite": (
-        "capture/kernels/jit.py",
-        "capture/kernels/intrinsics.py",
+        "capture/kernels/kept.py",
+        "capture/kernels/language/intrinsic_code.py",
         "capture/kernels/native/",
     ),
     "pyspark": ("engine/spark/",),

@@ -1,7 +1,7 @@
-"""What kernels call besides their own parts: functions of Python and numpy, and intrinsics.
+"""What kernels call besides their own parts: functions of Python, numpy and C, and intrinsics.
 
-Intrinsics are those of ``capture/kernels/intrinsics.py``. Each has a typing function, which gives
-its result and the code that builds it with LLVM; both compilers use it.
+Intrinsics are those of ``capture/kernels/language/intrinsics.py``; both compilers build the same code for
+them.
 """
 
 from __future__ import annotations
@@ -13,22 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from llvmlite import ir
 
-from gscope.capture.kernels.jit import types
-from gscope.capture.kernels.native.kinds import AnyKind, Kind, llvm_types, united
+from gscope.capture.kernels.language.intrinsic_code import BUILD
+from gscope.capture.kernels.language.intrinsics import External, Intrinsic
+from gscope.capture.kernels.language.kinds import AnyKind, Kind
 from gscope.capture.kernels.native.source import unsupported
+from gscope.capture.kernels.native.values import united
 
 if TYPE_CHECKING:
     import ast
     from collections.abc import Callable, Sequence
 
-_F64 = ir.DoubleType()
-_NUMBA = {
-    Kind.BOOL: types.boolean,
-    Kind.INT: types.int64,
-    Kind.FLOAT: types.float64,
-    Kind.NOTHING: types.void,
-}
-_KINDS = {of: kind for kind, of in _NUMBA.items()}
+_I64, _F64 = ir.IntType(64), ir.DoubleType()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,60 +39,43 @@ class Function:
     build: Callable[[Any, Sequence[Any]], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Intrinsic:
-    """An intrinsic for arguments of certain kinds.
-
-    Attributes:
-        parameters: kinds of its parameters.
-        result: kind of its result.
-        build: builds its code from LLVM values.
-    """
-
-    parameters: tuple[Kind, ...]
-    result: Kind
-    build: Callable[[Any, Sequence[Any]], Any]
-
-
-class _Context:
-    """What the code of intrinsics asks of numba's context."""
-
-    @staticmethod
-    def get_value_type(of: Any) -> Any:
-        (found,) = llvm_types(_KINDS[of])
-        return found
-
-    @staticmethod
-    def get_dummy_value() -> None:
-        return None
-
-
-@functools.cache
-def _typed(intrinsic: Any, kinds: tuple[Kind, ...]) -> Intrinsic:
-    signature, codegen = intrinsic._defn(None, *(_NUMBA[kind] for kind in kinds))
-
-    def build(builder: Any, values: Sequence[Any]) -> Any:
-        return codegen(_Context, builder, signature, values)
-
-    parameters = tuple(_KINDS[of] for of in signature.args)
-    return Intrinsic(parameters, _KINDS[signature.return_type], build)
-
-
-_ADDRESS = Intrinsic((Kind.WORDS,), Kind.INT, lambda _builder, values: values[0])
-"""The address of an array, which is its value."""
-
-
-def intrinsic_of(called: Any, kinds: Sequence[AnyKind | None], call: ast.Call) -> Intrinsic:
-    """Return the intrinsic that a call with arguments of these kinds calls.
+def intrinsic_of(called: Any, call: ast.Call) -> Intrinsic | External:
+    """Return the intrinsic, or the function of the C library, that a call calls.
 
     Raises:
         KernelSyntaxError: it calls something else.
     """
-    if not hasattr(called, "_defn"):
+    if not isinstance(called, Intrinsic | External):
         raise unsupported(call)
-    if list(kinds) == [Kind.WORDS]:
-        return _ADDRESS
-    return _typed(called, tuple(kind for kind in kinds if isinstance(kind, Kind)))
+    return called
+
+
+def build_intrinsic(called: Intrinsic, builder: Any, words: Sequence[Any]) -> Any:
+    """Build a call of an intrinsic from LLVM values, which have the kinds of its parameters."""
+    # The address of an array is its value.
+    return words[0] if called.parameters == (Kind.WORDS,) else BUILD[called.name](builder, *words)
+
+
+def build_external(called: External, builder: Any, words: Sequence[Any]) -> Any:
+    """Build a call of a function of the C library from words of 64 bits; return one."""
+    result = ir.IntType(called.result_bits)
+    parameters = [ir.IntType(bits) for bits in called.parameter_bits]
+    function = builder.module.globals.get(called.name)
+    if function is None:
+        signature = ir.FunctionType(result, parameters)
+        function = ir.Function(builder.module, signature, called.name)
+    given = [
+        word if of == word.type else builder.trunc(word, of)
+        for word, of in zip(words, parameters, strict=True)
+    ]
+    made = builder.call(function, given)
+    return made if result == _I64 else builder.sext(made, _I64)
+
+
+def build_call_at(builder: Any, address: Any, words: Sequence[Any]) -> Any:
+    """Build a call of the machine code at an address, with words of 64 bits."""
+    signature = ir.FunctionType(_I64, [_I64] * len(words))
+    return builder.call(builder.inttoptr(address, signature.as_pointer()), words)
 
 
 def _first(kinds: Sequence[AnyKind]) -> AnyKind:

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from gscope.capture.kernels.intrinsics import floor_quotient
-from gscope.capture.kernels.native.calls import FUNCTIONS, intrinsic_of
-from gscope.capture.kernels.native.inference import field_number, kind_of_operation
-from gscope.capture.kernels.native.kinds import (
-    AnyKind,
-    Kind,
-    RecordKind,
-    Value,
-    constant_value,
-    llvm_types,
-    united,
+from gscope.capture.kernels.language.intrinsic_code import floor_quotient
+from gscope.capture.kernels.language.intrinsics import External, call_at
+from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind
+from gscope.capture.kernels.native.calls import (
+    FUNCTIONS,
+    build_call_at,
+    build_external,
+    build_intrinsic,
+    intrinsic_of,
 )
+from gscope.capture.kernels.native.inference import field_number, kind_of_operation
 from gscope.capture.kernels.native.source import (
     UNKNOWN,
     arguments,
@@ -30,6 +29,7 @@ from gscope.capture.kernels.native.source import (
     source_of,
     unsupported,
 )
+from gscope.capture.kernels.native.values import Value, constant_value, llvm_types, united
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -312,9 +312,15 @@ class Expressions:
             kind = FUNCTIONS[called].kind([value.kind for value in values])
             words = [self.convert(value, kind).only for value in values]
             return Value(kind, (FUNCTIONS[called].build(self.builder, words),))
-        found = intrinsic_of(called, [value.kind for value in values], call)
+        if called is call_at:
+            address, given_all = values
+            return Value(Kind.INT, (build_call_at(self.builder, address.only, given_all.llvm),))
+        found = intrinsic_of(called, call)
         given = zip(values, found.parameters, strict=True)
-        result = found.build(self.builder, [self.convert(*each).only for each in given])
+        words = [self.convert(*each).only for each in given]
+        if isinstance(found, External):
+            return Value(Kind.INT, (build_external(found, self.builder, words),))
+        result = build_intrinsic(found, self.builder, words)
         return Value(found.result, () if found.result is Kind.NOTHING else (result,))
 
     def _call_part(self, called: Any, function: FunctionType, call: ast.Call) -> Value:

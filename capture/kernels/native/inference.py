@@ -10,14 +10,8 @@ import ast
 import functools
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind
 from gscope.capture.kernels.native.calls import FUNCTIONS, intrinsic_of
-from gscope.capture.kernels.native.kinds import (
-    AnyKind,
-    Kind,
-    RecordKind,
-    kind_of_constant,
-    united,
-)
 from gscope.capture.kernels.native.source import (
     UNKNOWN,
     arguments,
@@ -26,6 +20,7 @@ from gscope.capture.kernels.native.source import (
     source_of,
     unsupported,
 )
+from gscope.capture.kernels.native.values import kind_of_constant, united
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -147,7 +142,7 @@ class Inference:
             return None
         if called in FUNCTIONS:
             return FUNCTIONS[called].kind([kind for kind in kinds_given if kind is not None])
-        return intrinsic_of(called, kinds_given, call).result
+        return intrinsic_of(called, call).result
 
     def _visit(self, body: Iterable[ast.stmt]) -> None:
         for statement in body:

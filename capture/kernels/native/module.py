@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llvmlite import ir
 
+from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind, word_count
 from gscope.capture.kernels.native.inference import Inference
-from gscope.capture.kernels.native.kinds import AnyKind, Kind, llvm_types
 from gscope.capture.kernels.native.source import python_function, source_of
 from gscope.capture.kernels.native.statements import Statements, llvm_result
+from gscope.capture.kernels.native.values import llvm_types
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +80,8 @@ class KernelModule:
         """Add a kernel under ``exported_name``, as a C function of ``int64_t`` that returns one.
 
         Args:
-            kernel: the kernel; what it returns must be a number, or nothing, which is 0.
+            kernel: the kernel; what it returns must be an integer, or nothing, which is 0, or a
+                tuple of integers, which the function stores at the address in a last argument.
             kinds: kinds of its arguments. Each takes as many arguments as it has LLVM values.
 
         Raises:
@@ -91,17 +93,24 @@ class KernelModule:
         compiled, result = self._function_for(
             function, dict(zip(parameters, kinds, strict=True)), {}
         )
-        count = len(compiled.args)
+        count = len(compiled.args) + isinstance(result, RecordKind)
         exported = ir.Function(
             self._module, ir.FunctionType(_I64, [_I64] * count), exported_name(function)
         )
         builder = ir.IRBuilder(exported.append_basic_block("entry"))
-        value = builder.call(compiled, exported.args)
+        value = builder.call(compiled, exported.args[: len(compiled.args)])
         match result:
             case Kind.INT:
                 builder.ret(value)
             case Kind.BOOL:
                 builder.ret(builder.zext(value, _I64))
+            case RecordKind():
+                place = builder.inttoptr(exported.args[-1], _I64.as_pointer())
+                for at in range(word_count(result)):
+                    word = builder.extract_value(value, at)
+                    whole = word if word.type == _I64 else builder.zext(word, _I64)
+                    builder.store(whole, builder.gep(place, [_I64(at)]))
+                builder.ret(_I64(0))
             case _:
                 assert result is Kind.NOTHING, result
                 builder.ret(_I64(0))

@@ -10,7 +10,7 @@ import textwrap
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gscope.capture.kernels.native.kinds import KernelSyntaxError
+from gscope.capture.kernels.native.values import KernelSyntaxError
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping, Sequence

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
+from gscope.capture.kernels.language.kinds import AnyKind, Kind
 from gscope.capture.kernels.native.expressions import Expressions
-from gscope.capture.kernels.native.kinds import AnyKind, Kind, Value, llvm_types
 from gscope.capture.kernels.native.source import UNKNOWN, unsupported
+from gscope.capture.kernels.native.values import Value, llvm_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 _IMPORTS = """\
 import numpy as np
 
-from gscope.capture.kernels.intrinsics import (
-    address_of, be16, be32, be64, bswap64, floor_divide, ld8, ld16, ld32, ld64, ldf64, lshr,
-    prefetch, sdiv, select, shift_left, shift_right, srem, st8, st32, st64, stf64, ult, wrap_abs,
-    wrap_add, wrap_mul, wrap_neg, wrap_sub
+from gscope.capture.kernels.language.intrinsics import (
+    address_of, be16, be32, be64, bits_float, bswap64, float_bits, float_remainder, floor_divide,
+    ld8, ld16, ld32, ld64, ldf64, lshr, prefetch, sdiv, select, shift_left, shift_right, srem, st8,
+    st32, st64, stf64, ult, wrap_abs, wrap_add, wrap_mul, wrap_neg, wrap_sub
 )
 from gscope.capture.kernels.jit import kernel, kernel_part
 from gscope.capture.lfta.batch_decoder import (
@@ -50,10 +50,9 @@ from gscope.capture.lfta.batch_decoder import (
 )
 from gscope.capture.lfta.kernel_arguments import BatchMemory, PacketAddresses, PacketRange
 from gscope.capture.lfta.runtime_kernels import (
-    INFINITY, NAN, append_bytes, bits_float, byte_matches, compare_bytes, contains, copy_words,
-    family_bits, first_epoch, fits_int, float_bits, float_key, float_less, float_remainder,
-    in_subnet, leading_ones, round_half_away, same_bytes, starts_with, store_address, swap_words,
-    truncated, wide_less
+    INFINITY, NAN, append_bytes, byte_matches, compare_bytes, contains, copy_words, family_bits,
+    first_epoch, fits_int, float_key, float_less, in_subnet, leading_ones, round_half_away,
+    same_bytes, starts_with, store_address, swap_words, truncated, wide_less
 )
 from gscope.capture.lfta.search import is_in_addresses, is_in_floats, is_in_words
 from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6

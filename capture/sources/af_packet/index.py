@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.intrinsics import (
-    address_of,
+from gscope.capture.kernels.jit import kernel_part, native_kernel
+from gscope.capture.kernels.language.intrinsics import (
     bswap16,
     ld8,
     ld16,
@@ -21,7 +21,7 @@ from gscope.capture.kernels.intrinsics import (
     st32_release,
     st64,
 )
-from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.kinds import Kind, RecordKind
 from gscope.capture.sources.af_packet.block_layout import (
     BLOCK_HEADER_BYTES,
     COOKED_BYTES,
@@ -30,12 +30,10 @@ from gscope.capture.sources.af_packet.block_layout import (
     PACKET_HEADER_BYTES,
     TAG_BYTES,
 )
+from gscope.capture.sources.block import INDEX
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from gscope.capture.sources.block import IndexArrays
+    from gscope.capture.sources.block import IndexAddresses
 
 # Offsets of the words of a block's header.
 _STATUS, _PACKETS, _FIRST = 8, 12, 16
@@ -54,19 +52,19 @@ _MAX_INT32 = 2**31 - 1
 PREFETCH_BYTES = 1024
 
 
-@kernel
+@native_kernel(Kind.INT, result=Kind.BOOL)
 def is_ready(block: int) -> bool:
     """Return whether the kernel has handed over the block at an address."""
     return ld32_acquire(block + _STATUS) & _USER != 0
 
 
-@kernel
+@native_kernel(Kind.INT, result=Kind.BOOL)
 def is_untouched(block: int) -> bool:
     """Return whether the kernel owns the block at an address and has put no packet into it."""
     return ld32_acquire(block + _STATUS) & _USER == 0 and ld32_acquire(block + _PACKETS) == 0
 
 
-@kernel
+@native_kernel(Kind.INT, result=Kind.NOTHING)
 def give_back(block: int) -> None:
     """Return the block at an address to the kernel; it must not be read after that.
 
@@ -77,26 +75,26 @@ def give_back(block: int) -> None:
     st32_release(block + _STATUS, 0)
 
 
-@kernel
+@native_kernel(*(Kind.INT,) * 6, INDEX, result=RecordKind(None, (Kind.INT,) * 5))
 def index_ring_block(
-    data: NDArray[np.uint8],
+    base: int,
     end: int,
     snaplen: int,
     link: int,
     cooked: bool,
     loopback: int,
-    arrays: IndexArrays,
+    arrays: IndexAddresses,
 ) -> tuple[int, int, int, int, int]:
-    """Index the packets of the block in ``data[:end]``, and restore removed headers.
+    """Index the packets of the block at an address, and restore removed headers.
 
     A VLAN tag that the kernel moved to the packet's metadata returns to its place on the wire, and
     the lengths grow by it. A cooked packet begins with its network header and gets a
     LINKTYPE_LINUX_SLL header in front. Packets that leave by the loopback interface are skipped,
-    because they are seen again when they arrive. Nothing outside ``data[:end]`` is read or written,
+    because they are seen again when they arrive. Nothing outside the block is read or written,
     whatever the block contains: a packet that does not fit ends the block.
 
     Args:
-        data: bytes of the block.
+        base: address of the block.
         end: number of bytes of the block.
         snaplen: longest captured length, in bytes.
         link: link type of all packets.
@@ -108,8 +106,6 @@ def index_ring_block(
         Packets indexed, packets skipped, packets that are damaged or found no room, packets whose
         timestamp is the network card's, and bytes on the wire of the packets indexed.
     """
-    offset, caplen, wirelen, time_ns, linktype = arrays
-    base = address_of(data)
     tag_at = _ADDRESS_PAIR_BYTES + 2 if cooked else _ADDRESS_PAIR_BYTES
     count = 0
     skipped = 0
@@ -120,7 +116,7 @@ def index_ring_block(
     packets = ld32(base + _PACKETS)
     position = ld32(base + _FIRST)
     for seen in range(packets):
-        if position < BLOCK_HEADER_BYTES or position + HEADER_BYTES > end or count == offset.size:
+        if position < BLOCK_HEADER_BYTES or position + HEADER_BYTES > end or count == arrays.room:
             return count, skipped, packets - seen, hardware, wire_bytes
         header = base + position
         prefetch(header + PREFETCH_BYTES)
@@ -151,13 +147,14 @@ def index_ring_block(
                 tpid = ld16(header + 36) if status & _TPID_VALID else _ETHERTYPE_VLAN
                 _insert_tag(base + packet, tag_at, tpid, ld32(header + 32))
             hardware += int(status & _TS_RAW_HARDWARE != 0)
-            time_ns[count] = ld32(header + 4) * 1_000_000_000 + ld32(header + 8)
-            offset[count] = packet
-            caplen[count] = min(captured, snaplen)
+            time_ns = ld32(header + 4) * 1_000_000_000 + ld32(header + 8)
+            st64(arrays.time_ns + 8 * count, time_ns)
+            st64(arrays.offset + 8 * count, packet)
+            st32(arrays.caplen + 4 * count, min(captured, snaplen))
             wire = min(wire, _MAX_INT32)
             wire_bytes += wire
-            wirelen[count] = wire
-            linktype[count] = link
+            st32(arrays.wirelen + 4 * count, wire)
+            st32(arrays.linktype + 4 * count, link)
             count += 1
         if following == 0:
             return count, skipped, packets - seen - 1, hardware, wire_bytes
@@ -165,7 +162,7 @@ def index_ring_block(
     return count, skipped, 0, hardware, wire_bytes
 
 
-@kernel
+@kernel_part
 def _write_cooked_header(target: int, address: int) -> None:
     """Write the LINKTYPE_LINUX_SLL header for the ``struct sockaddr_ll`` at ``address``."""
     st16(target, bswap16(ld8(address + 10)))
@@ -176,7 +173,7 @@ def _write_cooked_header(target: int, address: int) -> None:
     st16(target + 14, ld16(address + 2))
 
 
-@kernel
+@kernel_part
 def _insert_tag(target: int, tag_at: int, tpid: int, tci: int) -> None:
     """Move ``tag_at`` bytes down into the gap at ``target``, and write the tag after them."""
     # Forward, so that each word is read before it is overwritten: 12 bytes, or 14 of a cooked

@@ -198,13 +198,7 @@ def load_kernels() -> None:
     for numbers in (block.caplen, block.wirelen, block.time_ns, block.offset, block.linktype):
         numbers[:] = 0
     block.count, *_ = kernels().index_ring_block(
-        block.data,
-        BLOCK_HEADER_BYTES,
-        0,
-        0,
-        False,  # kernels take no keywords
-        0,
-        block.index_arrays,
+        address, BLOCK_HEADER_BYTES, *(0,) * 4, *block.index_addresses
     )
     block.count = 1
     assert block.wire_bytes == 0

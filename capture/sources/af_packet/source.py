@@ -353,13 +353,13 @@ class AfPacketSource:
 
     def _fill_index(self, block: Block) -> None:
         block.count, skipped, lost, hardware, wire_bytes = kernels().index_ring_block(
-            block.data,
+            block.data.ctypes.data,
             self._shape.block_bytes,
             self._snaplen,
             self._link,
             self._is_cooked,
             self._loopback,
-            block.index_arrays,
+            *block.index_addresses,
         )
         stats = self.stats
         stats.received_packets += block.count + skipped + lost

@@ -15,7 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.jit import native_kernel
+from gscope.capture.kernels.language.intrinsics import ld32, ld64
+from gscope.capture.kernels.language.kinds import Kind, RecordKind
 from gscope.capture.sources.files.compressed import MAGIC_BYTES, is_compressed
 from gscope.capture.sources.files.file import FileSource, ReadProgress
 from gscope.capture.sources.files.held import borrow, status_of
@@ -29,9 +31,6 @@ from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from gscope.capture.sources.base import BlockSource
 
@@ -119,7 +118,10 @@ class Walk:
         """Walk over an open source to its end; return whether it was reached."""
         while not self._is_over() and (block := source.next_block()) is not None:
             self._latest_ns, step_ns, walked = _deepest(
-                block.time_ns, block.caplen, block.count, self._latest_ns
+                block.index_addresses.time_ns,
+                block.index_addresses.caplen,
+                block.count,
+                self._latest_ns,
             )
             self.deepest_ns = max(self.deepest_ns, step_ns)
             self._bytes_left -= walked
@@ -140,10 +142,10 @@ class Walk:
         self._latest_ns, self.deepest_ns, packets, walked, read, done, filled, used = walk_blocks(
             blocks,
             raw.descriptor,
-            raw.block.data,
+            raw.block.data.ctypes.data,
             raw.carried,
             raw.limit,
-            raw.layout,
+            *raw.layout,
             self._latest_ns,
             self.deepest_ns,
         )
@@ -151,19 +153,24 @@ class Walk:
         source.end_pass(
             raw.block, ReadProgress(read, done, packets, walked, filled, used, 0, 0, 0, 0)
         )
-        return read > 0 and packets > 0
+        return bool(read > 0 and packets > 0)
 
 
-@kernel
-def _deepest(
-    times: NDArray[np.int64], caplen: NDArray[np.int32], count: int, latest: int
-) -> tuple[int, int, int]:
-    """Return the latest time, the largest backward step, and the bytes of the packets."""
+@native_kernel(*(Kind.INT,) * 4, result=RecordKind(None, (Kind.INT,) * 3))
+def _deepest(times: int, caplen: int, count: int, latest: int) -> tuple[int, int, int]:
+    """Return the latest time, the largest backward step, and the bytes of the packets.
+
+    Args:
+        times: address of the times.
+        caplen: address of the captured lengths, of 32 bits.
+        count: number of packets.
+        latest: greatest time before them.
+    """
     deepest = 0
     walked_bytes = 0
     for i in range(count):
-        time = times[i]
-        walked_bytes += caplen[i]
+        time = ld64(times + 8 * i)
+        walked_bytes += ld32(caplen + 4 * i)
         if time >= latest:
             latest = time
         elif time < 0 and latest > MAX_TIME_NS + time:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.intrinsics import address_of, ld32, prefetch, st32, st64
-from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.jit import kernel, native_kernel
+from gscope.capture.kernels.language.intrinsics import address_of, ld32, prefetch, st32, st64
+from gscope.capture.kernels.language.kinds import Kind, RecordKind
 from gscope.capture.packet.link_names import READ_LINK_TYPES
-from gscope.capture.sources.block import PacketSums
+from gscope.capture.sources.block import INDEX, PacketSums
 from gscope.capture.sources.files.format import MAX_INT32, largest_packet, u32
 from gscope.queries.int64 import MAX_TIME_NS
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gscope.capture.sources.block import Block, IndexArrays
+    from gscope.capture.sources.block import Block, IndexAddresses, IndexArrays
 
 HEADER_BYTES = 24
 
@@ -44,6 +45,8 @@ MAGICS = {
 PcapLayout = tuple[int, int, int, int]
 """Layout of the records: bytes of a record's header, nanoseconds of a unit of the fraction, longest
 captured length and link type. A plain tuple, as ``IndexArrays``."""
+
+LAYOUT = RecordKind(None, (Kind.INT,) * 4)
 
 # Order of the two lengths of a record: the captured length is first since version 2.4, and was
 # second before.
@@ -90,7 +93,7 @@ class PcapFormat:
         """See ``CaptureFormat``."""
         if self.usual_layout is not None:
             count, stop, *sums = index_usual(
-                block.data.ctypes.data, end, self.usual_layout, block.index_arrays
+                block.data.ctypes.data, end, *self.usual_layout, *block.index_addresses
             )
         else:
             count, stop, *sums = index_unusual(
@@ -187,12 +190,12 @@ def index_unusual(
     return count, position, wire_bytes, least, greatest
 
 
-@kernel
+@native_kernel(Kind.INT, Kind.INT, LAYOUT, INDEX, result=RecordKind(None, (Kind.INT,) * 5))
 def index_usual(
     data: int,
     end: int,
     layout: PcapLayout,
-    arrays: IndexArrays,
+    arrays: IndexAddresses,
 ) -> tuple[int, int, int, int, int]:
     """Index little-endian records of version 2.4 as ``index_unusual``, with half the instructions.
 
@@ -203,9 +206,7 @@ def index_usual(
         arrays: the index arrays.
     """
     header_bytes, fraction_ns, limit, link = layout
-    room = arrays[0].size
-    offset, caplen, wirelen = address_of(arrays[0]), address_of(arrays[1]), address_of(arrays[2])
-    time_ns, linktype = address_of(arrays[3]), address_of(arrays[4])
+    offset, caplen, wirelen, time_ns, linktype, room = arrays
     position = 0
     count = 0
     wire_bytes = 0

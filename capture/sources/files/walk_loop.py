@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.intrinsics import address_of, copy_bytes, ld32, prefetch
-from gscope.capture.kernels.jit import kernel, libc, types
-from gscope.capture.sources.files.pcap import PREFETCH_BYTES
+from gscope.capture.kernels.jit import native_kernel
+from gscope.capture.kernels.language.intrinsics import External, copy_bytes, ld32, prefetch
+from gscope.capture.kernels.language.kinds import Kind, RecordKind
+from gscope.capture.sources.files.pcap import LAYOUT, PREFETCH_BYTES
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from gscope.capture.sources.files.pcap import PcapLayout
 
-_read = libc("read", types.int64, types.int32, types.int64, types.int64)
+_read = External("read", 64, 32, 64, 64)
 
 
-@kernel
+@native_kernel(
+    *(Kind.INT,) * 5,
+    LAYOUT,
+    *(Kind.INT,) * 2,
+    result=RecordKind(None, (Kind.INT,) * 8),
+)
 def walk_blocks(
     blocks: int,
     descriptor: int,
-    data: NDArray[np.uint8],
+    begin: int,
     filled: int,
     limit: int,
     layout: PcapLayout,
@@ -40,7 +43,7 @@ def walk_blocks(
     Args:
         blocks: largest number of blocks to read.
         descriptor: file descriptor to read from.
-        data: buffer.
+        begin: address of the buffer.
         filled: bytes at its beginning that were read before.
         limit: bytes of the buffer that may be filled.
         layout: layout of the records.
@@ -52,7 +55,6 @@ def walk_blocks(
         read, bytes of the finished blocks, bytes in the buffer, and how many of these are finished.
     """
     header_bytes, fraction_ns, most_captured, _ = layout
-    begin = address_of(data)
     packets, packet_bytes, read_bytes, used_bytes, used = 0, 0, 0, 0, 0
     for _ in range(blocks):
         got = _read(descriptor, begin + filled, limit - filled)

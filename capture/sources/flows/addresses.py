@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be32, be64, st64
 from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import be32, be64, st64
 from gscope.capture.packet.payload import ipv6_low
 
 MAPPED = 0xFFFF << 32

@@ -6,8 +6,8 @@ fits. Datagrams to a usual port of collectors that are not recognised are malfor
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be16, be32, ld8, st8, st16, st32, st64
 from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import be16, be32, ld8, st8, st16, st32, st64
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.flow import layout
 from gscope.capture.packet.flow.layout import BITS, RECORD_BYTES

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.intrinsics import address_of, be16, be32, be64, ld32, ld64
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import address_of, be16, be32, be64, ld32, ld64
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.layers import PacketIndex, locate
 from gscope.capture.packet.payload import ipv6_low

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gscope.capture.kernels.intrinsics import st32, st64
 from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import st32, st64
 from gscope.capture.packet.flow.layout import LINKTYPE_FLOW, REASON_SHIFT, RECORD_BYTES
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gscope.capture.kernels.intrinsics import (
+from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import (
     be16,
     be32,
     ld8,
@@ -20,7 +21,6 @@ from gscope.capture.kernels.intrinsics import (
     st32,
     st64,
 )
-from gscope.capture.kernels.jit import kernel_part
 from gscope.capture.packet.flow import layout
 from gscope.capture.packet.flow.layout import BITS, CERTAIN
 from gscope.capture.packet.layers import PacketIndex, locate

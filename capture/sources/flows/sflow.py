@@ -6,8 +6,8 @@ sampling interval is the sample's rate (``samples.py``). Counter samples are ski
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be32, be64, select, st32, st64
 from gscope.capture.kernels.jit import kernel, kernel_part
+from gscope.capture.kernels.language.intrinsics import be32, be64, select, st32, st64
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.flow import layout
 from gscope.capture.packet.flow.layout import RECORD_BYTES

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gscope.capture.kernels.intrinsics import lshr, select, wrap_mul
 from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import lshr, select, wrap_mul
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gscope.capture.kernels.intrinsics import be16
 from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import be16
 from gscope.capture.sources.flows.elements import ACTIONS, ELEMENTS, SKIP
 from gscope.capture.sources.flows.state import (
     FIELDS,

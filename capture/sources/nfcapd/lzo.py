@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.intrinsics import address_of, ld8, ld16, st8
 from gscope.capture.kernels.jit import kernel, kernel_part
+from gscope.capture.kernels.language.intrinsics import address_of, ld8, ld16, st8
 
 if TYPE_CHECKING:
     import numpy as np

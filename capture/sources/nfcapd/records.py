@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gscope.capture.kernels.intrinsics import (
+from gscope.capture.kernels.jit import kernel, kernel_part
+from gscope.capture.kernels.language.intrinsics import (
     address_of,
     ld8,
     ld16,
@@ -23,7 +24,6 @@ from gscope.capture.kernels.intrinsics import (
     st32,
     st64,
 )
-from gscope.capture.kernels.jit import kernel, kernel_part
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.flow import layout
 from gscope.capture.packet.flow.layout import BITS, CERTAIN, REASON_SHIFT, RECORD_BYTES

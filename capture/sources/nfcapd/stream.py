@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from gscope.capture.kernels.intrinsics import address_of, ld64
 from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.language.intrinsics import address_of, ld64
 from gscope.capture.packet.flow.layout import LINKTYPE_FLOW, RECORD_BYTES
 from gscope.capture.sources.nfcapd.layout import (
     BLOCK_HEADER_BYTES,

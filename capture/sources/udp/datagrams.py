@@ -14,7 +14,8 @@ import os
 import numpy as np
 from numpy.typing import NDArray  # noqa: TC002  # kernels are compiled by their annotations
 
-from gscope.capture.kernels.intrinsics import (
+from gscope.capture.kernels.jit import kernel, kernel_part
+from gscope.capture.kernels.language.intrinsics import (
     address_of,
     be16,
     be32,
@@ -26,7 +27,6 @@ from gscope.capture.kernels.intrinsics import (
     st32,
     st64,
 )
-from gscope.capture.kernels.jit import kernel, kernel_part
 from gscope.capture.sources.block import Block, IndexArrays, PacketSums
 
 SLOTS = 256

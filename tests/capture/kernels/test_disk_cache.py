@@ -143,6 +143,18 @@ def test_a_folder_that_is_a_link_itself_is_looked_after(
     assert not folder.exists()
 
 
+def test_machine_code_of_native_kernels_goes_with_its_folder(kernels: Path, sources: Path) -> None:
+    folder = kernels / f"{5:016x}"
+    folder.mkdir()
+    names = [f"gscope.capture.m.run.{'a' * 16}.o", "gscope.capture.m.run.ab12_x9z.tmp"]
+    for name in names:
+        (folder / name).write_bytes(b"x" * FILE_BYTES)
+    os.utime(folder, ns=(1, 1))
+    assert prune(kernels, sources, NOW_NS, max_bytes=3 * FILE_BYTES) == 0
+    assert prune(kernels, sources, NOW_NS, max_bytes=FILE_BYTES) == 2 * FILE_BYTES
+    assert not folder.exists()
+
+
 def test_what_a_killed_process_left_unfinished_goes(kernels: Path, sources: Path) -> None:
     folder = add_kernel(kernels, 1, used_s=1)
     (folder / PLACE / f"m.run-9.py311.1.nbc.tmp.{'c' * 16}").write_text("half")

@@ -9,8 +9,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gscope.capture.kernels import intrinsics as i
-from gscope.capture.kernels.jit import kernel, sources_digest
+from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.kept import sources_digest
+from gscope.capture.kernels.language import intrinsics as i
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 MASK = 2**64 - 1

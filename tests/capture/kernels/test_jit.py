@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numba
 import pytest
 
-from gscope.capture.kernels import jit
+from gscope.capture.kernels import jit, kept
+from gscope.capture.kernels.compiling import compiling_reported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def read_sources_again() -> None:
     """Let a file that has changed be seen, as a new process sees it."""
-    for cached in (jit._folder_for, jit._digest_with_imports, jit._imports, jit._content):
+    for cached in (kept._folder_of, kept.digest_with_imports, kept._imports, kept._content):
         cached.cache_clear()
 
 
@@ -27,14 +28,9 @@ def folder_of(source: Path, monkeypatch: pytest.MonkeyPatch, root: Path) -> str:
     read_sources_again()
     scope: dict[str, object] = {}
     exec(compile("def f(a):\n    return a + 1\n", str(source), "exec"), scope)
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    try:
-        function = jit.kernel(scope["f"])  # type: ignore[type-var]
-        folder = str(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
-        assert function(1) == 2  # type: ignore[operator]
-        return folder
-    finally:
-        monkeypatch.setattr(numba.config, "CACHE_DIR", before)
+    function: Any = jit.kernel(scope["f"])  # type: ignore[type-var]
+    assert function(1) == 2
+    return str(function.dispatcher._cache.cache_path)
 
 
 def test_a_kernel_moves_when_its_imports_change(
@@ -42,7 +38,7 @@ def test_a_kernel_moves_when_its_imports_change(
 ) -> None:
     package = tmp_path / "package"
     package.mkdir()
-    monkeypatch.setattr(jit, "_HERE", package)
+    monkeypatch.setattr(kept, "_HERE", package)
     source, helper = tmp_path / "generated.py", package / "helper.py"
     source.write_text("from gscope.capture.helper import word\n")
     helper.write_text("one\n")
@@ -94,12 +90,12 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 def test_constants_make_no_copies_but_where_loops_are_to_be_unrolled(made: Made) -> None:
     inner, outer = made.load()
     assert outer(10) == 23
-    assert len(inner.overloads) == 1
+    assert len(inner.dispatcher.overloads) == 1
     made.source.write_text(f"{made.TEXT}# another file to numba\n")
     read_sources_again()
     inner, outer = made.load(jit.unrolled_kernel)
     assert outer(10) == 23
-    assert len(inner.overloads) == 2
+    assert len(inner.dispatcher.overloads) == 2
 
 
 def test_parts_are_kept_with_the_kernel_that_calls_them(made: Made) -> None:
@@ -108,14 +104,14 @@ def test_parts_are_kept_with_the_kernel_that_calls_them(made: Made) -> None:
     assert {path.name.split("-")[0] for path in made.files} == {"made.outer"}
     inner, outer = made.load(jit.kernel_part)
     assert outer(10) == 23
-    assert not inner.overloads
-    assert sum(outer.stats.cache_hits.values()) == 1
+    assert not inner.dispatcher.overloads
+    assert sum(outer.dispatcher.stats.cache_hits.values()) == 1
 
 
 def test_compiling_is_reported_and_loading_is_not(made: Made) -> None:
     for expected in ([made.source], []):
         compiled: list[Path] = []
-        with jit.compiling_reported(compiled.append):
+        with compiling_reported(compiled.append):
             assert made.load(jit.kernel_part)[1](10) == 23
         assert compiled == expected
 
@@ -128,7 +124,7 @@ def test_files_that_a_crash_cut_short_are_compiled_again(made: Made, damage: byt
     assert made.load()[1](10) == 23
     _, outer = made.load()
     assert outer(10) == 23
-    assert sum(outer.stats.cache_hits.values()) == 1
+    assert sum(outer.dispatcher.stats.cache_hits.values()) == 1
 
 
 def test_code_that_two_processes_kept_under_one_name_is_not_called(made: Made) -> None:
@@ -141,7 +137,7 @@ def test_code_that_two_processes_kept_under_one_name_is_not_called(made: Made) -
     for hits in (0, 1):  # the second call finds what the first has kept
         inner, _ = made.load()
         assert inner(1, 2) == 3
-        assert sum(inner.stats.cache_hits.values()) == hits
+        assert sum(inner.dispatcher.stats.cache_hits.values()) == hits
     assert len(whole.read_bytes()) == len(kept)
 
 
@@ -150,7 +146,7 @@ def test_a_kernel_that_is_pruned_after_it_was_looked_up_is_compiled(made: Made) 
     _, outer = made.load()
     shutil.rmtree(made.cache)
     assert outer(10) == 23
-    assert sum(outer.stats.cache_hits.values()) == 0
+    assert sum(outer.dispatcher.stats.cache_hits.values()) == 0
 
 
 def test_a_kernel_runs_where_the_disk_takes_nothing(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.capture.lfta.lfta_builders import block_of, field, flow, ipv4, selection, udp
 
-from gscope.capture.kernels.native.kinds import Kind
+from gscope.capture.kernels.language.kinds import Kind
 from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.kernel_arguments import (
     RUN_PARAMETERS,
@@ -90,8 +90,8 @@ class _Swapped(NamedTuple):
 
 def test_a_kernel_reads_records_by_name_whatever_their_order() -> None:
     """``measure`` is the first part of a kernel to look at the range of packets."""
-    from gscope.capture.kernels.intrinsics import address_of
     from gscope.capture.kernels.jit import kernel
+    from gscope.capture.kernels.language.intrinsics import address_of
     from gscope.capture.lfta.batch_decoder import LISTS_BYTES, measure
 
     @kernel

@@ -13,7 +13,8 @@ from tests.capture.lfta.lfta_builders import block_of, flow, ipv4, udp
 from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, run
 from tests.support.requirements import ROOT
 
-from gscope.capture.kernels import jit
+from gscope.capture.kernels import kept_module
+from gscope.capture.kernels.compiling import has_compiled
 from gscope.capture.kernels.native import machine_code
 from gscope.capture.lfta import cache, native_kernel
 from gscope.capture.lfta.cache import load_kernel
@@ -38,7 +39,7 @@ def compilations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return compile_module(module, parts)
 
     monkeypatch.setattr(native_kernel, "_kernel_assembly", counted)
-    monkeypatch.setattr(native_kernel, "machine_code", _optimized)
+    monkeypatch.setattr(kept_module, "machine_code", _optimized)
     return names
 
 
@@ -59,14 +60,14 @@ def test_a_kernel_is_compiled_once(compilations: list[str]) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert load_kernel([flow("kept")]).tiers.functions.address is not None
     assert len(compilations) == 1
-    assert jit.has_compiled()
+    assert has_compiled()
 
 
 def test_another_processor_has_code_of_its_own(
     compilations: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_kernel([flow("kept")])
-    monkeypatch.setattr(native_kernel, "processor", lambda: "0" * 16)
+    monkeypatch.setattr(kept_module, "processor", lambda: "0" * 16)
     load_kernel([flow("kept")])
     assert len(compilations) == len(files()) == 2
 
@@ -119,7 +120,7 @@ def test_a_cache_that_cannot_be_written_only_costs_time(
     def full(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(native_kernel, "_keep", full)
+    monkeypatch.setattr(kept_module, "_keep", full)
     for _ in range(2):
         assert load_kernel([flow("kept")]).tiers.functions.address is not None
     assert len(compilations) == 2
@@ -156,10 +157,11 @@ import sys
 from tests.capture.lfta.lfta_builders import flow
 from gscope.capture.lfta.cache import load_kernel
 assert load_kernel([flow()]).tiers.functions.address
-print([name for name in sys.modules if name.startswith("gscope.capture.kernels.native.")])
+found = [name for name in sys.modules if name.startswith("gscope.capture.kernels.native.")]
+print(*sorted(name.rpartition(".")[2] for name in found), "numba" in sys.modules)
 """
     load_kernel([flow()])
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True, text=True
     )
-    assert done.stdout == "['gscope.capture.kernels.native.machine_code']\n"
+    assert done.stdout == "kept_module loading machine_code False\n"

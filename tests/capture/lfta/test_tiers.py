@@ -12,6 +12,7 @@ from tests.capture.lfta.lfta_builders import block_of, flow, ipv4, udp
 from tests.capture.lfta.lfta_collect import Collector, answer, interpreted, run
 
 from gscope.capture.interface.build_lftas import compiled_engines
+from gscope.capture.kernels import kept_module
 from gscope.capture.kernels.native import machine_code
 from gscope.capture.kernels.native.machine_code import Optimization
 from gscope.capture.lfta import native_kernel, tiers
@@ -40,7 +41,7 @@ def compiled_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Optimiz
         levels.append(optimization)
         return machine_code.machine_code(assembly, optimization)
 
-    monkeypatch.setattr(native_kernel, "machine_code", noted)
+    monkeypatch.setattr(kept_module, "machine_code", noted)
     return levels
 
 
@@ -130,7 +131,7 @@ def test_a_capture_goes_on_if_its_kernel_cannot_be_optimised(
     def broken(*_: object) -> bytes:
         raise MemoryError
 
-    monkeypatch.setattr(native_kernel, "machine_code", broken)
+    monkeypatch.setattr(kept_module, "machine_code", broken)
     first = kernel.tiers.functions
     with caplog.at_level(logging.WARNING):
         runtime.process(block(1000), 0)
@@ -144,7 +145,7 @@ def test_what_an_interrupted_optimiser_has_made_is_used_by_the_next_process(
     compiled_at: list[Optimization], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lftas = [flow(name) for name in ("first", "second", "third")]
-    compile_module = vars(native_kernel)["machine_code"]
+    compile_module = vars(kept_module)["machine_code"]
 
     def interrupted(assembly: str, optimization: Optimization) -> bytes:
         if compiled_at.count(Optimization.FULL) == 3:
@@ -152,12 +153,12 @@ def test_what_an_interrupted_optimiser_has_made_is_used_by_the_next_process(
         code: bytes = compile_module(assembly, optimization)
         return code
 
-    monkeypatch.setattr(native_kernel, "machine_code", interrupted)
+    monkeypatch.setattr(kept_module, "machine_code", interrupted)
     kernel = load_kernel(lftas, is_quick=True)
     kernel.tiers.optimize()
     kernel.tiers.wait(60)
     assert compiled_at == [Optimization.NONE] * 5 + [Optimization.FULL] * 3
-    monkeypatch.setattr(native_kernel, "machine_code", compile_module)
+    monkeypatch.setattr(kept_module, "machine_code", compile_module)
 
     # The decoder, run and flush, and the first LFTA are optimised, the others are not.
     folder = kernel.path.parent

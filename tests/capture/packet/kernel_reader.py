@@ -66,7 +66,7 @@ def _reader_source() -> str:
     parts = [numbered[begin : begin + 12] for begin in range(0, len(numbered), 12)]
     lines = [
         IMPORTS,
-        "from gscope.capture.kernels.intrinsics import st64",
+        "from gscope.capture.kernels.language.intrinsics import st64",
         "from gscope.capture.kernels.jit import kernel",
     ]
     arguments = "record, inner_record, base, caplen, wirelen, time_ns, linktype, out"

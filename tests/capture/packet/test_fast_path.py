@@ -28,7 +28,7 @@ ETHERNET = 1
 def _source() -> str:
     lines = [
         IMPORTS,
-        "from gscope.capture.kernels.intrinsics import st64",
+        "from gscope.capture.kernels.language.intrinsics import st64",
         "from gscope.capture.kernels.jit import kernel",
         "from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6",
     ]

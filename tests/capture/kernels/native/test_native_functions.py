@@ -12,8 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gscope.capture.kernels.intrinsics import (
+from gscope.capture.kernels.jit import kernel, kernel_part, unrolled_kernel
+from gscope.capture.kernels.language.intrinsics import (
     be32,
+    bits_float,
+    float_bits,
     floor_divide,
     ld8,
     ld64,
@@ -25,11 +28,11 @@ from gscope.capture.kernels.intrinsics import (
     wrap_add,
     wrap_mul,
 )
-from gscope.capture.kernels.jit import kernel, kernel_part, unrolled_kernel
-from gscope.capture.kernels.native.kinds import KernelSyntaxError, Kind
+from gscope.capture.kernels.language.kinds import Kind
 from gscope.capture.kernels.native.machine_code import LoadedCode, machine_code
 from gscope.capture.kernels.native.module import KernelModule, exported_name
-from gscope.capture.lfta.runtime_kernels import bits_float, copy_words, float_bits
+from gscope.capture.kernels.native.values import KernelSyntaxError
+from gscope.capture.lfta.runtime_kernels import copy_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

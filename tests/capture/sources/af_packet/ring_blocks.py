@@ -107,13 +107,13 @@ def index_bytes(
     inside = memory[margin:]
     block = Block.allocate(0, room)
     found = index_ring_block(
-        inside,
+        inside.ctypes.data,
         len(data),
         snaplen,
         LINKTYPE,
         cooked,
         LOOPBACK,
-        block.index_arrays,
+        *block.index_addresses,
     )
     block.data = inside
     block.count = found[0]

@@ -217,9 +217,10 @@ def test_times_below_zero_do_not_wrap() -> None:
 
     times = np.array([2**62, -(2**62), -(2**63)], np.int64)
     lengths = np.zeros(3, np.int32)
-    assert backward_steps._deepest(times, lengths, 2, -(2**63))[1] == 2**63 - 1
-    assert backward_steps._deepest(times, lengths, 3, -(2**63))[1] == 2**63 - 1
-    assert backward_steps._deepest(times[1:], lengths, 2, -(2**63))[1] == 2**62
+    at = times.ctypes.data, lengths.ctypes.data
+    assert backward_steps._deepest(*at, 2, -(2**63))[1] == 2**63 - 1
+    assert backward_steps._deepest(*at, 3, -(2**63))[1] == 2**63 - 1
+    assert backward_steps._deepest(at[0] + 8, at[1], 2, -(2**63))[1] == 2**62
 
 
 def test_a_named_pipe_is_not_touched_and_a_missing_file_not_walked(tmp_path: Path) -> None:
@@ -299,7 +300,7 @@ def test_the_compiled_walk_takes_records_of_all_sizes_across_blocks_and_files(
 
     def walked(*arguments: Any) -> tuple[int, ...]:
         nonlocal passed_packets
-        found = walk_blocks(*arguments)
+        found: tuple[int, ...] = walk_blocks(*arguments)
         passed_packets += found[2]
         return found
 

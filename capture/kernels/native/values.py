@@ -1,51 +1,18 @@
-"""Kinds of the values in a kernel, and values: a kind with its LLVM values.
-
-Kernels compute with few types, so that a kind determines everything: how many LLVM values a value
-has, which operations it allows, and how two kinds unite in a variable that is assigned both.
-"""
+"""Values in a kernel: a kind with its LLVM values; see ``capture/kernels/language/kinds.py``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 from llvmlite import ir
+
+from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind
 
 
 class KernelSyntaxError(Exception):
     """A kernel contains what this compiler does not support."""
 
-
-class Kind(Enum):
-    """The kind of a single value. BOOL, INT and FLOAT ascend: each converts to the next."""
-
-    BOOL = 0
-    INT = 1
-    """A signed number of 64 bits, or an address."""
-    FLOAT = 2
-    WORDS = 3
-    """An array of INT, by its address."""
-    ROWS = 4
-    """An array of arrays of INT: its address, and the bytes from one row to the next."""
-    NOTHING = 5
-    """What a function without a result returns."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordKind:
-    """The kind of a tuple, whose values are passed one by one.
-
-    Attributes:
-        record: the class of a named tuple; None for a plain one.
-        parts: kinds of its fields.
-    """
-
-    record: type[Any] | None
-    parts: tuple[AnyKind, ...]
-
-
-AnyKind = Kind | RecordKind
 
 _BOOL, _INT, _FLOAT = ir.IntType(1), ir.IntType(64), ir.DoubleType()
 _LLVM: dict[Kind, tuple[Any, ...]] = {

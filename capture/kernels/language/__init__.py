@@ -1,0 +1,1 @@
+"""The language of kernels, for both compilers: kinds of values, and operations with their code."""
