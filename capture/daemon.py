@@ -398,6 +398,20 @@ def _process_age_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - started_ticks / os.sysconf("SC_CLK_TCK")
 
 
+def load_libraries() -> None:
+    """Load what a replay needs; no thread may start, since privileges have not been dropped."""
+    import gscope.capture.interface.open_log
+    import gscope.capture.log.segment_rows
+    import gscope.capture.log.server
+    import gscope.capture.process.server_thread
+    import gscope.capture.process.statistics
+    import gscope.capture.replay.open_inputs
+    import gscope.capture.replay.replay_capture  # noqa: F401
+    from gscope.queries.plan.program_file import node_classes
+
+    node_classes()
+
+
 def _follow_supervisor(descriptor: int) -> None:
     """Exit when the supervisor has died."""
     try:
@@ -424,8 +438,7 @@ def main(arguments: list[str]) -> int:
     run_dir = Path(arguments[0])
     supervisor_fd = int(arguments[1]) if len(arguments) > 1 else 0
     if EARLY in arguments[2:]:
-        import gscope.capture.kernels.native.machine_code  # noqa: F401  # loads LLVM
-
+        load_libraries()
         await_settings(supervisor_fd)
     daemon = Daemon(run_dir, events, started_s)
     try:

@@ -177,7 +177,7 @@ class ProgramWriter:
             return {"bytes": value.decode("latin-1")}
         if isinstance(value, tuple):
             return [self.plain(each) for each in value]
-        if dataclasses.is_dataclass(value) and _classes().get(type(value).__name__) is type(value):
+        if dataclasses.is_dataclass(value) and node_classes().get(type(value).__name__) is type(value):
             return self._object(value)
         message = f"a program holds a {type(value).__name__}, which no file of a program can hold"
         raise TypeError(message)
@@ -226,14 +226,14 @@ def _read(value: Any, calls: list[Call]) -> Any:
         if kind == "call":
             return calls[content]
         return float.fromhex(content) if kind == "float" else content.encode("latin-1")
-    made = _classes()[value[_KIND]]
+    made = node_classes()[value[_KIND]]
     if issubclass(made, Enum):
         return made[value["name"]]
     return made(**{name: _read(each, calls) for name, each in value.items() if name != _KIND})
 
 
 @functools.cache
-def _classes() -> dict[str, type[Any]]:
+def node_classes() -> dict[str, type[Any]]:
     """Return every class that a program may consist of, by name."""
     from gscope.queries.catalog.aggregate import partial_op
     from gscope.queries.catalog.user_functions import files as user_files

@@ -25,7 +25,11 @@ def keep_freed_memory() -> None:
     To be called before pyarrow is imported. Where users have set glibc's or Arrow's allocator by
     the environment, or the C library has no ``mallopt``, that part stays as it is.
     """
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
+        os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+        # Importing pyarrow starts a thread of jemalloc, which would then have nothing to do. A
+        # daemon that still holds privileges may have no thread (docs/decisions/0089-no-numba.md).
+        os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
     if "GLIBC_TUNABLES" in os.environ or any(name.startswith("MALLOC_") for name in os.environ):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -1,8 +1,8 @@
 """The early start of a capture daemon: what its supervisor and the daemon agree on.
 
-Half of a daemon's start is the import of numba. The daemon of a replay is therefore started while
-the queries are compiled, and waits for its settings with all privileges that it has. So it loads
-only the compiler, which starts no thread and reads nothing that another user can write.
+Most of a daemon's start is the import of libraries. The daemon of a replay is therefore started
+while the queries are compiled, and waits for its settings with all privileges that it has. So it
+loads only what starts no thread, and reads nothing that another user can write.
 """
 
 from __future__ import annotations

@@ -137,9 +137,9 @@ capture/live: capture/heartbeats capture capture/sources capture/sources/flows
     capture/interface capture/process capture/shedding
 capture/relay: capture capture/log capture/log/remote capture/log/agent capture/interface
     capture/process capture/live
-capture/daemon.py: capture/heartbeats capture capture/kernels/native capture/process/confinement
-    capture/sources/files capture/log capture/log/remote capture/saving capture/interface
-    capture/process capture/replay capture/live capture/relay
+capture/daemon.py: capture/heartbeats capture capture/process/confinement capture/sources/files
+    capture/log capture/log/remote capture/saving capture/interface capture/process capture/replay
+    capture/live capture/relay
 engine:
 engine/log_client:
 engine/watermarks:

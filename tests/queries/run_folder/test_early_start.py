@@ -43,3 +43,24 @@ def test_a_daemon_goes_on_only_after_the_whole_line(sent: str, code: int, output
         [sys.executable, "-c", WAIT], input=sent, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (code, output)
+
+
+LOAD = """
+import os
+from gscope.queries.run_folder.startup import settle
+settle()
+from gscope.capture.daemon import load_libraries
+load_libraries()
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+def test_a_daemon_that_waits_has_no_thread_that_keeps_its_privileges() -> None:
+    """Libraries start threads when they are imported; each would stay outside the sandbox."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("ARROW_", "JE_", "OPENBLAS_"))
+    }
+    done = subprocess.check_output([sys.executable, "-c", LOAD], env=environment, text=True)
+    assert done == "1\n"
