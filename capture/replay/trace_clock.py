@@ -1,8 +1,9 @@
 """The trace clock: all interfaces of a replay advance together on the packets' own time.
 
 The clock moves in steps to multiples of the heartbeat interval. A step runs every interface up to
-the same time. It is as long as the current blocks allow, so its cost arises once a block and not
-once a tick, and it skips times at which no interface has a packet: traces may span decades. Neither
+the same time, several of them in threads (``side_by_side.py``). It is as long as the current blocks
+allow, so its cost arises once a block and not once a tick, and it skips times at which no interface has
+a packet: traces may span decades. Neither
 the length of steps nor the choice of those that send heartbeats changes an answer, because the
 effect of a packet depends on packets alone:
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.process.observers import CaptureObservers
+from gscope.capture.replay.side_by_side import PART_BYTES, SideBySide
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.process_events import CaptureProgress
 
@@ -56,6 +58,11 @@ class ClockSettings:
     heartbeat_every_tick: bool = False
     speed: float | None = None
     mode: HeartbeatMode = HeartbeatMode.PERIODIC
+
+    @property
+    def may_run_ahead(self) -> bool:
+        """Whether a step may pass several ticks."""
+        return self.speed is None and not self.heartbeat_every_tick
 
 
 class TraceClock:
@@ -110,27 +117,45 @@ class TraceClock:
         for interface in self._interfaces:
             interface.fetch()
         self._retire()
-        while self._active and not self._stop.is_set():
-            first_ns = min(interface.head_ns for interface in self._active)
-            until_ns = self._until(first_ns)
-            if not self._is_due(until_ns):
-                break
-            for interface in self._active:
-                interface.advance(until_ns, self._stop.is_set, self._before_fetch)
-                self._observers.on_turn(interface)
-            if self._stop.is_set():
-                break
-            self._clock_ns = until_ns
-            self._retire()
-            if self._wants_heartbeat():
-                self._send_due(until_ns)
-            self._answer(until_ns)
+        may_run_ahead = self._settings.may_run_ahead
+        with SideBySide(self._active, may_run_ahead=may_run_ahead) as together:
+            while self._active and not self._stop.is_set() and self._step(together):
+                pass
         for interface in self._active:
             self._end(interface)
         self._report_progress()
 
-    def _until(self, first_ns: int) -> int:
-        """Return the end of the next step: past the next packet, within the current blocks."""
+    def _step(self, together: SideBySide) -> bool:
+        """Move the clock; return False if stopped meanwhile."""
+        first_ns = min(interface.head_ns for interface in self._active)
+        part_bytes = PART_BYTES if together.is_threaded else 0
+        until_ns = self._until(first_ns, part_bytes)
+        if not self._is_due(until_ns):
+            return False
+        together.advance(self._active, until_ns, self._stop.is_set, self._before_fetch)
+        for interface in self._active:
+            self._observers.on_turn(interface)
+        if self._stop.is_set():
+            return False
+        self._clock_ns = self._reached(until_ns)
+        self._retire()
+        if self._wants_heartbeat():
+            self._send_due(self._clock_ns)
+        self._answer(self._clock_ns)
+        return True
+
+    def _reached(self, until_ns: int) -> int:
+        """Return the time that all interfaces have reached: ``until_ns``, or a tick before it."""
+        heads = [each.head_ns for each in self._active if not each.is_ended]
+        interval = self._settings.interval_ns
+        reached_ns = min([until_ns, *(head // interval * interval for head in heads)])
+        return reached_ns if self._clock_ns is None else max(reached_ns, self._clock_ns)
+
+    def _until(self, first_ns: int, part_bytes: int) -> int:
+        """Return the end of the next step: past the next packet, within the current blocks.
+
+        Or behind them, as far as ``part_bytes`` of the densest interface are expected to last.
+        """
         interval = self._settings.interval_ns
         tick = (first_ns // interval + 1) * interval
         clock = self._clock_ns
@@ -139,8 +164,8 @@ class TraceClock:
             # keep up with.
             intervals = max(1, int(self._settings.speed * _LEAST_STEP_S * 1e9 / interval))
             tick = min(tick, clock + intervals * interval)
-        elif self._settings.speed is None and not self._settings.heartbeat_every_tick:
-            shortest = min(interface.last_ns for interface in self._active)
+        elif self._settings.may_run_ahead:
+            shortest = min(interface.expected_ns(part_bytes) for interface in self._active)
             tick = max(tick, shortest // interval * interval)
         return min(tick if clock is None else max(tick, clock), MAX_TIME_NS)
 

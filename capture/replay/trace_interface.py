@@ -55,6 +55,7 @@ class TraceInterface(Feed):
         self.is_ended = False
         self._block: Block | None = None
         self._index = 0
+        self._first_ns: int | None = None
         self._latest_ns = MIN_TIME_NS
         self._before_ns = MIN_TIME_NS
         self._pump = Pump.between(source, runtime)
@@ -69,6 +70,13 @@ class TraceInterface(Feed):
         """Time of the last packet of the current block."""
         block = self._block
         return self.head_ns if block is None else int(block.time_ns[block.count - 1])
+
+    def expected_ns(self, part_bytes: int) -> int:
+        """Return the time at which ``part_bytes`` more are read, if packets stay as frequent."""
+        if self._first_ns is None or self.input_bytes == 0:
+            return self.last_ns
+        passed_ns = max(self.last_ns - self._first_ns, 0)
+        return min(self.last_ns + passed_ns * part_bytes // self.input_bytes, MAX_TIME_NS)
 
     @property
     def reached_ns(self) -> int:
@@ -123,6 +131,7 @@ class TraceInterface(Feed):
         until_ns: int,
         is_stopped: Callable[[], bool],
         before_fetch: Callable[[TraceInterface], None],
+        most_bytes: int | None = None,
     ) -> None:
         """Process packets up to the first at or past ``until_ns``, or to the end.
 
@@ -131,7 +140,9 @@ class TraceInterface(Feed):
             is_stopped: called before each block.
             before_fetch: called when all packets of a block are processed, before waiting for the
                 next block.
+            most_bytes: bytes of input after which to stop at the next block; None for no limit.
         """
+        limit = None if most_bytes is None else self.input_bytes + most_bytes
         while (block := self._block) is not None and self.head_ns < until_ns and not is_stopped():
             reached = self.process(block, self._index, until_ns)
             self.packets += reached - self._index
@@ -142,6 +153,8 @@ class TraceInterface(Feed):
             if not self._pass_blocks(until_ns):
                 before_fetch(self)
                 self.fetch()
+            if limit is not None and self.input_bytes >= limit:
+                return
 
     def _begin(self, block: Block, index: int) -> bool:
         """Continue with packet ``index`` of a new block; return False if all are late."""
@@ -151,6 +164,8 @@ class TraceInterface(Feed):
             return False
         self._block, self._index = block, index
         self.head_ns = int(block.time_ns[index])
+        if self._first_ns is None:
+            self._first_ns = self.head_ns
         return True
 
     def _pass_blocks(self, until_ns: int) -> bool:

@@ -21,13 +21,15 @@ from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
 from gscope.capture.process.observers import CaptureObservers
-from gscope.capture.replay import trace_clock
-from gscope.capture.replay.trace_clock import ClockSettings, TraceClock
+from gscope.capture.replay import side_by_side, trace_clock
+from gscope.capture.replay.side_by_side import PART_BYTES
+from gscope.capture.replay.trace_clock import HEARTBEAT_PACKETS, ClockSettings, TraceClock
 from gscope.capture.replay.trace_interface import TraceInterface
 from gscope.capture.sources.base import NO_RING, InputState, RingUse, SourceStats
 from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.capture.sources.files.file import FileSource
 from gscope.capture.sources.read_ahead import RingSource
+from gscope.errors import CaptureError
 from gscope.queries.expressions.types import Direction
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
@@ -259,6 +261,42 @@ def test_interfaces_stay_together_block_by_block(tmp_path: Path) -> None:
     assert all(runtime.calls <= 60 for runtime in replayed.runtimes.values())
 
 
+@pytest.mark.parametrize("sparse", [[0], [0, 400], list(range(0, 400, 40))])
+def test_no_interface_runs_far_ahead_of_a_denser_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse: list[int]
+) -> None:
+    """In threads, a step is as long as the densest interface takes for ``PART_BYTES``."""
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
+    for module in (side_by_side, trace_clock):
+        monkeypatch.setattr(module, "PART_BYTES", 2000)
+    monkeypatch.setattr(trace_clock, "HEARTBEAT_PACKETS", 1)
+    dense = [[n * SECOND + k * SECOND // 10 for k in range(10)] for n in range(400)]
+    inputs = {"dense": dense, "sparse": [[n * SECOND] for n in sparse]}
+    replayed = Replayed(tmp_path, inputs)
+    replayed.check()
+    assert replayed.runtimes["dense"].times == [time for block in dense for time in block]
+    assert replayed.runtimes["sparse"].times == [n * SECOND for n in sparse]
+    # 4,000 packets of 100 bytes: two blocks are expected in 2,000 bytes.
+    gaps = np.diff([0, *beats(replayed, "dense")])
+    assert max(gaps) <= 4 * SECOND
+    assert len(gaps) > 100
+
+
+def test_what_fails_in_a_thread_ends_the_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
+
+    def broken(self: ScriptedRuntime, *_: object) -> int:
+        if self._stream == "b":
+            raise CaptureError(self._stream)
+        return 1
+
+    monkeypatch.setattr(ScriptedRuntime, "process", broken)
+    with pytest.raises(CaptureError, match="b"):
+        Replayed(tmp_path, {"a": [[1]], "b": [[1]]})
+
+
 def test_heartbeats_are_coalesced_by_packets_and_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -307,21 +345,34 @@ TIMES = st.lists(
 
 
 @given(
-    st.dictionaries(st.sampled_from("abc"), TIMES, min_size=1), st.integers(0, 12), st.booleans()
+    st.dictionaries(st.sampled_from("abc"), TIMES, min_size=1),
+    st.integers(0, 12),
+    st.booleans(),
+    st.sampled_from([1, 2]),
+    st.sampled_from([1, 150, 400, PART_BYTES]),
+    st.sampled_from([1, HEARTBEAT_PACKETS]),
 )
 def test_late_is_decided_by_packets_alone_and_all_promises_hold(
     tmp_path_factory: pytest.TempPathFactory,
     inputs: dict[str, list[list[int]]],
     skew: int,
     every_tick: bool,
+    cores: int,
+    part_bytes: int,
+    heartbeat_packets: int,
 ) -> None:
     for interval in (SECOND, 7 * SECOND // 3):
-        replayed = Replayed(
-            tmp_path_factory.mktemp("log"),
-            inputs,
-            skew_ns=skew * SECOND,
-            settings=ClockSettings(interval, heartbeat_every_tick=every_tick),
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(side_by_side, "usable_cores", lambda: cores)
+            for module in (side_by_side, trace_clock):
+                patch.setattr(module, "PART_BYTES", part_bytes)
+            patch.setattr(trace_clock, "HEARTBEAT_PACKETS", heartbeat_packets)
+            replayed = Replayed(
+                tmp_path_factory.mktemp("log"),
+                inputs,
+                skew_ns=skew * SECOND,
+                settings=ClockSettings(interval, heartbeat_every_tick=every_tick),
+            )
         replayed.check()
         for name, blocks in inputs.items():
             wanted, late = _in_time([time for block in blocks for time in block], skew * SECOND)

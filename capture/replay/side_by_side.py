@@ -1,0 +1,93 @@
+"""Interfaces of a replay that work side by side, each in a thread of its own.
+
+The trace clock moves all interfaces of a replay to the same time, step by step. Within a step they do
+not depend on each other: each has its own source, LFTAs and streams. So they share the cores, if their
+steps are long enough for the threads to pay: a step covers the time in which the interface with the most
+packets reads ``PART_BYTES``.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from gscope.capture.replay.trace_interface import TraceInterface
+
+PART_BYTES = 16 << 20
+"""About the most that an interface reads in a step: some thousandths of a second of work."""
+
+
+def usable_cores() -> int:
+    """Return the number of cores on which this process may run."""
+    return len(os.sched_getaffinity(0))
+
+
+class SideBySide:
+    """Advances interfaces, in threads if several of them and several cores are there.
+
+    Args:
+        interfaces: all interfaces of the replay.
+        may_run_ahead: whether steps may be long enough for threads.
+    """
+
+    def __init__(self, interfaces: Sequence[TraceInterface], *, may_run_ahead: bool) -> None:
+        threads = min(len(interfaces), usable_cores())
+        # A pipe may make its interface wait, and the clock then tells readers what is processed.
+        is_plain = all(each.source.size_bytes is not None for each in interfaces)
+        is_threaded = may_run_ahead and threads > 1 and is_plain
+        self._pool = ThreadPoolExecutor(threads, "replay") if is_threaded else None
+
+    def __enter__(self) -> Self:
+        """Return this; the threads end with the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    @property
+    def is_threaded(self) -> bool:
+        """Whether interfaces have threads."""
+        return self._pool is not None
+
+    def advance(
+        self,
+        interfaces: Sequence[TraceInterface],
+        until_ns: int,
+        is_stopped: Callable[[], bool],
+        before_fetch: Callable[[TraceInterface], None],
+    ) -> None:
+        """Advance each of ``interfaces`` to ``until_ns``; see ``TraceInterface.advance``.
+
+        In threads, each stops after ``PART_BYTES`` even if it has not come so far.
+
+        Raises:
+            CaptureError: a source failed in a way that ends the replay.
+            StreamError: the log cannot be written.
+        """
+        if self._pool is None:
+            for each in interfaces:
+                each.advance(until_ns, is_stopped, before_fetch)
+            return
+        working = [
+            self._pool.submit(each.advance, until_ns, is_stopped, _wait_on, PART_BYTES)
+            for each in interfaces
+            if each.head_ns < until_ns
+        ]
+        wait(working)
+        for done in working:
+            done.result()
+
+
+def _wait_on(_interface: TraceInterface) -> None:
+    """Files have packets at once, or as soon as they are decompressed."""
