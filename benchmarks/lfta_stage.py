@@ -26,7 +26,11 @@ STAGE_OPTIONS = {
     "gscope": (),
     "gscope, reader thread": ("--read-ahead",),
     "gscope, 64 partitions": ("--partitions", "64"),
+    "gscope, two links, one thread": ("--links", "2", "--threads", "1"),
+    "gscope, two links, two threads": ("--links", "2", "--threads", "2"),
 }
+LINKS = {name: 2 for name in STAGE_OPTIONS if "two links" in name}
+"""The links of contestants that have several; each has all packets of the capture."""
 
 
 def compile_twin(folder: Path = OUT) -> Path:
@@ -72,7 +76,8 @@ def stage_table(names: list[str], packets: int, runs: int) -> str:
     for name in names:
         records = [line.split() for line in _figures(name).read_text().splitlines()[-runs:]]
         wall, cpu = (statistics.median(float(line[n]) for line in records) for n in range(2))
-        rates = f"{packets / wall / 1e6:.2f} | {packets / cpu / 1e6:.2f}"
+        passed = packets * LINKS.get(name, 1)
+        rates = f"{passed / wall / 1e6:.2f} | {passed / cpu / 1e6:.2f}"
         lines.append(f"| {name} | {wall:.2f} | {cpu:.2f} | {rates} |")
     return "\n".join(lines)
 
