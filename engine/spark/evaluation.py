@@ -115,10 +115,11 @@ class Evaluator:
             for query, source in program.results
             if isinstance(source, QueryInput)
         }
-        self._own_rows = OwnRows(spark, program, self._sql, self._inputs, self._outputs, commits)
-        self._tasks = TaskStage(
-            spark, program, self._inputs, self._outputs, self._results, here or TasksHere()
+        here = here or TasksHere()
+        self._own_rows = OwnRows(
+            spark, here, program, self._sql, self._inputs, self._outputs, commits
         )
+        self._tasks = TaskStage(spark, program, self._inputs, self._outputs, self._results, here)
         self._counted_in_sql: AttemptCounts | None = None
         self._registering = threading.Lock()
         self._traffic = TrafficMeter.of(spark.session) if spark.is_ready else None

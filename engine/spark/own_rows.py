@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.spark.staging.outputs import Outputs
+    from gscope.engine.spark.tasks.here import TasksHere
     from gscope.engine.spark.tasks.state_runner import FoldResult
     from gscope.engine.storage.commits import CommitLog
     from gscope.engine.storage.counts import Counts
@@ -50,6 +51,7 @@ class OwnRows:
 
     Args:
         spark: runs their tasks.
+        here: runs them while Spark is not ready.
         program: the program.
         sql: returns the rows of a text of Spark SQL.
         inputs: the rows that operators read.
@@ -60,6 +62,7 @@ class OwnRows:
     def __init__(
         self,
         spark: Spark,
+        here: TasksHere,
         program: Program,
         sql: Callable[[str], DataFrame],
         inputs: InputViews,
@@ -68,7 +71,7 @@ class OwnRows:
     ) -> None:
         self._spark_sql = sql
         self._outputs = outputs
-        common = (spark, self._sql, inputs, commits.carry)
+        common = (spark, here, self._sql, inputs, commits.carry)
         self._folds = FoldRunner(*common, program.user_files)
         self._windows = WindowRunner(*common)
         self._samples = SampleRunner(*common, program.user_files)

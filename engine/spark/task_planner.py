@@ -277,10 +277,11 @@ class TaskStage:
         return FileTask(task, run.folder(work.node.query), number, temporal)
 
     def _run(self, tasks: Sequence[_Planned | _Chained], run: StageRun) -> None:
-        """Run tasks as one Spark job, or here, and check what they have written."""
+        """Run tasks, largest first, as one Spark job, or here; check what they have written."""
         reports: list[TaskResult | ChainResult]
         asked = [task for *_, task in tasks]
-        if not self._spark.is_ready and sum(rows for rows, *_ in tasks) <= MOST_ROWS:
+        at_once = [rows for rows, *_ in tasks][: self._here.cores]
+        if not self._spark.is_ready and sum(at_once) <= MOST_ROWS:
             reports = self._here.run(asked)
         else:
             reports = run_tasks(self._spark.session, asked)

@@ -23,6 +23,7 @@ from gscope.engine.spark.tasks.columns import (
     flat,
     is_column,
     is_computable,
+    is_of_text,
 )
 from gscope.engine.spark.tasks.group_folds import BITS, OWN_FOLDS, fold_groups
 from gscope.engine.spark.tasks.task import read_files
@@ -52,6 +53,9 @@ _AGAIN = {"count": "sum", "count_all": "sum"}
 
 _SAME_AGAIN = frozenset({"sum", "min", "max", *BITS})
 """Folds that fold their own results."""
+
+_DISTINGUISHED = (*INTEGERS, GsqlType.IP, GsqlType.STRING)
+"""The types of values whose number is counted; equal floats may have different bits."""
 
 DISTINCT = "#distinct"
 REPEATED = "#repeated"
@@ -271,7 +275,7 @@ def _halves(value: Expression) -> tuple[Fold, ...]:
 
 def _counted_values(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
     value = aggregate.arguments[0]
-    if not isinstance(value, Column) or value.type not in (*INTEGERS, GsqlType.IP):
+    if not (isinstance(value, Column) or is_of_text(value)) or value.type not in _DISTINGUISHED:
         return None
     if aggregate.function == "count_distinct":
         return _MergeParts((DISTINCT,), distinct=value)

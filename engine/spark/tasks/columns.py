@@ -27,6 +27,7 @@ from gscope.engine.running.vectors import (
 )
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.regex import find_all
+from gscope.queries.catalog.scalar.strings import STRINGS
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 INTEGERS = (GsqlType.INT, GsqlType.TIMESTAMP, GsqlType.MAC)
 _COMPUTED = (*INTEGERS, GsqlType.BOOL, GsqlType.FLOAT, GsqlType.INTERVAL)
 """The types that numpy computes; others are objects to numpy, and slow."""
-
-_OF_TEXTS = frozenset({"str_extract_regex"})
-"""The functions of texts that tasks evaluate, besides the readers of payloads."""
 
 
 def is_computable(expression: Expression) -> bool:
@@ -94,19 +92,24 @@ def _is_chosen_address(expression: Expression) -> bool:
 
 
 def is_of_text(expression: Expression) -> bool:
-    """Return whether ``expression`` is a function of one text column that tasks evaluate.
+    """Return whether ``expression`` is a function of one text that tasks evaluate.
 
-    All other arguments are constants.
+    The text is a column, or again a function of one; all other arguments are constants.
     """
     if not isinstance(expression, Call):
         return False
-    text, *others = expression.arguments or (expression,)
-    return (
-        (FUNCTIONS[expression.function].is_high_only or expression.function in _OF_TEXTS)
-        and isinstance(text, Column)
-        and text.type is GsqlType.STRING
-        and all(isinstance(other, Literal) for other in others)
-    )
+    texts = _not_constant(expression)
+    if len(texts) != 1 or texts[0].type is not GsqlType.STRING:
+        return False
+    if FUNCTIONS[expression.function].is_high_only:
+        # A reader of payloads counts them.
+        return isinstance(texts[0], Column) and texts[0] is expression.arguments[0]
+    return expression.function in STRINGS and (isinstance(texts[0], Column) or is_of_text(texts[0]))
+
+
+def _not_constant(call: Call) -> list[Expression]:
+    """Return the arguments of a call that are not constants; NULL is none."""
+    return [each for each in call.arguments if not isinstance(each, Literal) or each.value is None]
 
 
 def columns_of(*expressions: Expression | None) -> Iterator[Column]:
@@ -216,21 +219,23 @@ class TaskRows:
         return Vector(np.zeros(self.count, np.bool_), valid)
 
     def _of_texts(self, call: Call) -> pa.Array:
-        text, *others = call.arguments
+        (text,) = _not_constant(call)
         texts = flat(self.column(text))
         if pa.types.is_dictionary(texts.type):
             texts = texts.dictionary_decode()
         entry = FUNCTIONS[call.function]
-        if call.function == "str_extract_regex" and isinstance(others[0], Literal):
+        constants = [each.value if isinstance(each, Literal) else None for each in call.arguments]
+        if call.function == "str_extract_regex" and isinstance(pattern := constants[1], bytes):
             coded = texts.dictionary_encode()
-            pattern = others[0].value
-            assert isinstance(pattern, bytes)
             return find_all(coded.dictionary, pattern).take(coded.indices)
         if not entry.is_high_only:
-            constants = [other.value for other in others if isinstance(other, Literal)]
-            return _by_value(
-                texts, call.type, lambda value: (entry.evaluate(value, *constants), Outcome.READ)
-            )[0]
+            place = call.arguments.index(text)
+
+            def meaning(value: bytes) -> tuple[Any, Outcome]:
+                given = [*constants[:place], value, *constants[place + 1 :]]
+                return entry.evaluate(*given), Outcome.READ
+
+            return _by_value(texts, call.type, meaning)[0]
         beginning = BEGINNINGS.get(call.function)
         foreign = 0
         if beginning is not None:

@@ -10,18 +10,21 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gscope.engine.spark.tasks.task import Runnable
 
+_I = TypeVar("_I")
 _R = TypeVar("_R")
 
 MOST_ROWS = 8_000_000
-"""Steps with more rows are left to Spark: their memory should not be the job's."""
+"""Rows that tasks may hold at the same time; more are left to Spark, as memory of other processes."""
 
 
 class TasksHere:
@@ -66,3 +69,24 @@ class TasksHere:
             futures = [pool.submit(run, number, task) for number, task in enumerate(tasks)]
             # Tasks that were cancelled are behind the one that failed.
             return [future.result() for future in futures]
+
+    def measured_attempts(
+        self, items: Sequence[_I], work: Callable[[_I, str], _R]
+    ) -> tuple[list[_R], int]:
+        """Return the result of ``work`` for each item, and the CPU time of all in ns."""
+        done = self.run([_Attempt(item, work) for item in items])
+        return [result for result, _ in done], sum(cpu_ns for _, cpu_ns in done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt(Generic[_I, _R]):
+    """The work on one item."""
+
+    item: _I
+    work: Callable[[_I, str], _R]
+
+    def run(self, attempt: str) -> tuple[_R, int]:
+        """Do it; return also the CPU time of this thread meanwhile."""
+        began_ns = time.thread_time_ns()
+        result = self.work(self.item, attempt)
+        return result, time.thread_time_ns() - began_ns

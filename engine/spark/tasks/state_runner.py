@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.inputs import InputViews
+    from gscope.engine.spark.tasks.here import TasksHere
     from gscope.engine.storage.commits import Output
     from gscope.engine.storage.parquet_files import WrittenFile
     from gscope.queries.catalog.user_functions.files import UserFile
@@ -140,6 +141,7 @@ class StateRunner:
 
     Args:
         spark: runs the tasks.
+        here: runs them while Spark is not ready.
         sql: returns the rows of a text of Spark SQL.
         inputs: the rows that operators read.
         carry_folder: the folder of states; files there that no commit names are deleted in time.
@@ -152,12 +154,14 @@ class StateRunner:
     def __init__(
         self,
         spark: Spark,
+        here: TasksHere,
         sql: Callable[[str], DataFrame],
         inputs: InputViews,
         carry_folder: Path,
         user_files: tuple[UserFile, ...] = (),
     ) -> None:
         self._spark = spark
+        self._here = here
         self._sql = sql
         self._inputs = inputs
         self._carry = carry_folder
@@ -174,8 +178,11 @@ class StateRunner:
     def _attempted(
         self, items: Sequence[_I], work: Callable[[_I, str], TaskFiles]
     ) -> list[TaskFiles]:
-        """Return the result of ``work`` for each item, each in a task of Spark."""
-        files, cpu_ns = measured_attempts(self._spark.session, items, work)
+        """Return the result of ``work`` for each item, each in a task of Spark or here."""
+        if self._spark.is_ready:
+            files, cpu_ns = measured_attempts(self._spark.session, items, work)
+        else:
+            files, cpu_ns = self._here.measured_attempts(items, work)
         self._tasks.cpu_ns += cpu_ns
         return files
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gscope.engine.operators.base import Work
     from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.inputs import InputViews
+    from gscope.engine.spark.tasks.here import TasksHere
     from gscope.engine.windows.assembly import WindowEnd
     from gscope.engine.windows.saved import SavedWindow
     from gscope.queries.expressions.expressions import Expression
@@ -60,11 +61,12 @@ class WindowRunner(StateRunner):
     def __init__(
         self,
         spark: Spark,
+        here: TasksHere,
         sql: Callable[[str], DataFrame],
         inputs: InputViews,
         carry_folder: Path,
     ) -> None:
-        super().__init__(spark, sql, inputs, carry_folder)
+        super().__init__(spark, here, sql, inputs, carry_folder)
         self._plans: dict[str, tuple[WindowNode, AnswerPlan]] = {}
         self._states: dict[str, WindowStates] = {}
 

@@ -14,6 +14,7 @@ from tests.engine.sampling.test_sample_steps import QUERY, Plane, messages_of, p
 from gscope.engine.sampling.tuples import Segment
 from gscope.engine.spark.spark import ReadySpark
 from gscope.engine.spark.sql.inputs import InputViews
+from gscope.engine.spark.tasks.here import TasksHere
 from gscope.engine.spark.tasks.sample_task import SampleRunner, SampleTask, parts_of
 from gscope.engine.spark.tasks.state_runner import SavedState
 
@@ -74,7 +75,7 @@ def test_spark_runs_the_tasks_of_large_steps(tmp_path: Path, spark: SparkSession
     carry = tmp_path / "carry"
     carry.mkdir()
     inputs = InputViews(ReadySpark(spark), plane.program, tmp_path, carry)
-    runner = SampleRunner(ReadySpark(spark), spark.sql, inputs, carry, ())
+    runner = SampleRunner(ReadySpark(spark), TasksHere(), spark.sql, inputs, carry, ())
     found: list[Row] = []
     while (step := plane.steps.next()) is not None:
         for work in step.works:
