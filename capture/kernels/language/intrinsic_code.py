@@ -120,6 +120,11 @@ def floor_quotient(builder: Any, a: Any, b: Any) -> Any:
     return builder.select(is_zero, _I64(0), quotient)
 
 
+def _divide_unsigned(builder: Any, a: Any, b: Any) -> Any:
+    is_zero = builder.icmp_signed("==", b, _I64(0))
+    return builder.select(is_zero, _I64(0), builder.udiv(a, builder.select(is_zero, _I64(1), b)))
+
+
 def _fold_product(builder: Any, a: Any, b: Any) -> Any:
     product = builder.mul(builder.zext(a, _I128), builder.zext(b, _I128))
     high = builder.trunc(builder.lshr(product, _I128(64)), _I64)
@@ -180,6 +185,7 @@ BUILD: dict[str, Build] = {
     "sdiv": _divide(remainder=False),
     "srem": _divide(remainder=True),
     "floor_divide": floor_quotient,
+    "udiv": _divide_unsigned,
     "fold_product": _fold_product,
     "prefetch": _prefetch,
     "copy_bytes": _copy,

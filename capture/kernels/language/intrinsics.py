@@ -149,6 +149,9 @@ srem = _binary("srem")
 floor_divide = _binary("floor_divide")
 """Division rounding down; 0 by zero (the caller decides about NULL), INT64_MIN / -1 wraps."""
 
+udiv = _binary("udiv")
+"""Division of unsigned numbers; 0 by zero."""
+
 fold_product = _binary("fold_product")
 """High xor low half of the unsigned 128-bit product: the mixing step of wyhash."""
 

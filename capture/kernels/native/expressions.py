@@ -239,9 +239,7 @@ class Expressions:
         left, held = self.build(expression.left), []
         for operator, other in zip(expression.ops, expression.comparators, strict=True):
             if isinstance(operator, ast.In | ast.NotIn):
-                if not isinstance(other, ast.Tuple):
-                    raise unsupported(expression)
-                equal = [self._holds("==", left, self.build(each)) for each in other.elts]
+                equal = [self._holds("==", left, each) for each in self._members(other)]
                 found = self._folded(self.builder.or_, equal)
                 held.append(self.builder.not_(found) if isinstance(operator, ast.NotIn) else found)
             else:
@@ -249,6 +247,15 @@ class Expressions:
                 held.append(self._holds(_COMPARISONS[type(operator)], left, right))
                 left = right
         return Value(Kind.BOOL, (self._folded(self.builder.and_, held),))
+
+    def _members(self, expression: ast.expr) -> list[Value]:
+        """Return the values of a tuple: written down, or a constant of the module."""
+        if isinstance(expression, ast.Tuple):
+            return [self.build(each) for each in expression.elts]
+        values = self.inference.known(expression)
+        if not isinstance(values, tuple):
+            raise unsupported(expression)
+        return [constant_value(each) for each in values]
 
     @staticmethod
     def _folded(combine: Callable[[Any, Any], Any], words: Sequence[Any]) -> Any:

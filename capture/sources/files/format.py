@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from gscope.capture.kernels.jit import kernel_part
+from gscope.capture.kernels.language.intrinsics import be16, be32, ld16, ld32
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from gscope.capture.sources.block import Block
 
 MAX_RECORD_BYTES = 16 * 1024 * 1024
@@ -25,8 +22,6 @@ _LARGE_LINK_TYPES = (189, 220, 231, 249, 279)
 """USB (three kinds), D-Bus and EBHSCR, whose packets may be larger; none of them carries IP."""
 
 MAX_INT32 = 2**31 - 1
-
-_1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
 class CaptureFormat(Protocol):
@@ -71,33 +66,12 @@ compiled_largest_packet = kernel_part(largest_packet)
 
 
 @kernel_part
-def u16(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
-    """Return the unsigned 16-bit number at ``position``.
-
-    Little-endian, or big-endian if ``swapped``.
-    """
-    at = np.uint64(position)
-    a, b = np.int64(data[at]), np.int64(data[at + _1])
-    return int((a << 8) | b) if swapped else int((b << 8) | a)
+def u16(address: int, swapped: bool) -> int:
+    """Return the unsigned 16-bit number at an address, little-endian, or big-endian if ``swapped``."""
+    return be16(address) if swapped else ld16(address)
 
 
 @kernel_part
-def u32(data: NDArray[np.uint8], position: int, swapped: bool) -> int:
-    """Return the unsigned 32-bit number at ``position``.
-
-    Little-endian, or big-endian if ``swapped``.
-
-    The compiler turns it into one load. An unsigned index avoids numba's test for negative ones.
-    """
-    at = np.uint64(position)
-    a, b = np.int64(data[at]), np.int64(data[at + _1])
-    c, d = np.int64(data[at + _2]), np.int64(data[at + _3])
-    little = int((d << 24) | (c << 16) | (b << 8) | a)
-    return swap32(little) if swapped else little
-
-
-@kernel_part
-def swap32(value: int) -> int:
-    """Return ``value``, of 32 bits, with its bytes in reverse order."""
-    odd = (value & 0x00FF00FF) << 8 | (value >> 8) & 0x00FF00FF
-    return (odd & 0xFFFF) << 16 | odd >> 16
+def u32(address: int, swapped: bool) -> int:
+    """Return the unsigned 32-bit number at an address, little-endian, or big-endian if ``swapped``."""
+    return be32(address) if swapped else ld32(address)

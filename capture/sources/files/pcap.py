@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from gscope.capture.kernels.jit import kernel, native_kernel
-from gscope.capture.kernels.language.intrinsics import address_of, ld32, prefetch, st32, st64
+from gscope.capture.kernels.jit import native_kernel
+from gscope.capture.kernels.language.intrinsics import ld32, prefetch, st32, st64
 from gscope.capture.kernels.language.kinds import Kind, RecordKind
 from gscope.capture.packet.link_names import READ_LINK_TYPES
 from gscope.capture.sources.block import INDEX, PacketSums
@@ -17,10 +17,7 @@ from gscope.capture.sources.files.format import MAX_INT32, largest_packet, u32
 from gscope.queries.int64 import MAX_TIME_NS
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from gscope.capture.sources.block import Block, IndexAddresses, IndexArrays
+    from gscope.capture.sources.block import Block, IndexAddresses
 
 HEADER_BYTES = 24
 
@@ -44,7 +41,7 @@ MAGICS = {
 
 PcapLayout = tuple[int, int, int, int]
 """Layout of the records: bytes of a record's header, nanoseconds of a unit of the fraction, longest
-captured length and link type. A plain tuple, as ``IndexArrays``."""
+captured length and link type."""
 
 LAYOUT = RecordKind(None, (Kind.INT,) * 4)
 
@@ -97,12 +94,12 @@ class PcapFormat:
             )
         else:
             count, stop, *sums = index_unusual(
-                block.data,
+                block.data.ctypes.data,
                 end,
                 self._order == ">",
                 self._lengths,
-                self._layout,
-                block.index_arrays,
+                *self._layout,
+                *block.index_addresses,
             )
         block.fill_in(count, PacketSums(*sums))
         # If there were records, the one that stopped the kernel is examined at the beginning of the
@@ -138,53 +135,60 @@ def _lengths_of(major: int, minor: int) -> int:
     return PERHAPS_SWAPPED if (major, minor) == (2, 3) else IN_ORDER
 
 
-@kernel
+@native_kernel(*(Kind.INT,) * 4, LAYOUT, INDEX, result=RecordKind(None, (Kind.INT,) * 5))
 def index_unusual(
-    data: NDArray[np.uint8],
+    data: int,
     end: int,
     swapped: bool,
     lengths: int,
     layout: PcapLayout,
-    arrays: IndexArrays,
+    arrays: IndexAddresses,
 ) -> tuple[int, int, int, int, int]:
-    """Index the whole records of ``data[:end]``, of either byte order and any version.
+    """Index the whole records among bytes, of either byte order and any version.
 
     Stops at the end, at a record that is incomplete or claims more than the longest captured
     length, or when the index arrays are full. A fraction of a second or more is carried over;
     lengths are limited to 31 bits.
 
+    Args:
+        data: the address of the bytes.
+        end: number of bytes to index.
+        swapped: whether numbers are big-endian.
+        lengths: order of the two lengths of a record.
+        layout: layout of the records.
+        arrays: the index arrays.
+
     Returns:
         Number of records, position of the first record not used, and the fields of ``PacketSums``.
     """
     header_bytes, fraction_ns, limit, link = layout
-    offset, caplen, wirelen, time_ns, linktype = arrays
+    offset, caplen, wirelen, time_ns, linktype, room = arrays
     position = 0
     count = 0
     wire_bytes = 0
     least, greatest = MAX_TIME_NS, 0
-    room = offset.size
-    begin = address_of(data)
     while count < room and position + header_bytes <= end:
-        prefetch(begin + position + PREFETCH_BYTES)
-        captured = u32(data, position + 8, swapped)
-        wire = u32(data, position + 12, swapped)
+        record = data + position
+        prefetch(record + PREFETCH_BYTES)
+        captured = u32(record + 8, swapped)
+        wire = u32(record + 12, swapped)
         if lengths != IN_ORDER and (lengths == SWAPPED or captured > wire):
             captured, wire = wire, captured
         packet = position + header_bytes
         if captured > limit or packet + captured > end:
             break
-        seconds = u32(data, position, swapped)
-        fraction = u32(data, position + 4, swapped)
+        seconds = u32(record, swapped)
+        fraction = u32(record + 4, swapped)
         time = seconds * 1_000_000_000 + fraction * fraction_ns
         wire = min(wire, MAX_INT32)
         wire_bytes += wire
         least = min(least, time)
         greatest = max(greatest, time)
-        time_ns[count] = time
-        offset[count] = packet
-        caplen[count] = captured
-        wirelen[count] = wire
-        linktype[count] = link
+        st64(time_ns + 8 * count, time)
+        st64(offset + 8 * count, packet)
+        st32(caplen + 4 * count, captured)
+        st32(wirelen + 4 * count, wire)
+        st32(linktype + 4 * count, link)
         count += 1
         position = packet + captured
     return count, position, wire_bytes, least, greatest

@@ -79,14 +79,15 @@ class PcapngFormat:
         position = 0
         while not self.broken:
             block.count, position, event = index_pcapng(
-                block.data,
+                block.data.ctypes.data,
                 position,
                 end,
                 self._order == ">",
-                self._interfaces,
-                self._state,
+                self._interfaces.ctypes.data,
+                len(self._interfaces),
+                self._state.ctypes.data,
                 block.count,
-                block.index_arrays,
+                *block.index_addresses,
             )
             at = base + position
             if event == SECTION:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.jit import kernel_part, native_kernel
+from gscope.capture.kernels.language.intrinsics import ld64, st32, st64
+from gscope.capture.kernels.language.kinds import Kind, RecordKind, record_of_ints
+from gscope.capture.sources.block import INDEX
 from gscope.capture.sources.files.format import (
     MAX_INT32,
     MAX_RECORD_BYTES,
@@ -15,10 +18,7 @@ from gscope.capture.sources.files.format import (
 from gscope.capture.sources.files.pcapng_time import scaled_time
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from gscope.capture.sources.block import IndexArrays
+    from gscope.capture.sources.block import IndexAddresses
 
 # Why the walk stopped.
 INCOMPLETE = 0
@@ -43,94 +43,122 @@ _INTERFACE_TYPE, _OBSOLETE_TYPE, _SIMPLE_TYPE, _ENHANCED_TYPE = 1, 2, 3, 6
 _LEAST_BLOCK_BYTES = 12
 
 
-@kernel
+class InterfaceTable(NamedTuple):
+    """The interfaces of a section: the address of their table, and how many rows it has."""
+
+    begin: int
+    rows: int
+
+
+@native_kernel(
+    *(Kind.INT,) * 4,
+    record_of_ints(InterfaceTable),
+    *(Kind.INT,) * 2,
+    INDEX,
+    result=RecordKind(None, (Kind.INT,) * 3),
+)
 def index_pcapng(
-    data: NDArray[np.uint8],
+    data: int,
     position: int,
     end: int,
     swapped: bool,
-    interfaces: NDArray[np.int64],
-    state: NDArray[np.int64],
+    interfaces: InterfaceTable,
+    state: int,
     count: int,
-    arrays: IndexArrays,
+    arrays: IndexAddresses,
 ) -> tuple[int, int, int]:
-    """Index the packets of ``data[position:end]`` after the first ``count`` entries.
+    """Index the packets between two positions, after the first ``count`` entries.
 
     Blocks that neither hold packets nor stop the walk are skipped.
+
+    Args:
+        data: the address of the bytes.
+        position: where to begin.
+        end: where to end.
+        swapped: whether numbers are big-endian.
+        interfaces: the interfaces described so far.
+        state: the address of the state.
+        count: number of entries that are there.
+        arrays: the index arrays.
 
     Returns:
         Number of entries, position of the first block not used, and why the walk stopped. ``state``
         has the counters, and in ``NEEDED`` the size of the block where the walk stopped.
     """
-    offset, caplen, wirelen, time_ns, linktype = arrays
-    room = offset.size
     while True:
-        state[NEEDED] = _LEAST_BLOCK_BYTES
-        if position + 4 <= end and u32(data, position, False) == _SECTION_TYPE:
+        st64(state + 8 * NEEDED, _LEAST_BLOCK_BYTES)
+        if position + 4 <= end and u32(data + position, False) == _SECTION_TYPE:
             return count, position, SECTION
         if position + _LEAST_BLOCK_BYTES > end:
             return count, position, INCOMPLETE
-        kind = u32(data, position, swapped)
-        length = u32(data, position + 4, swapped)
+        kind = u32(data + position, swapped)
+        length = u32(data + position + 4, swapped)
         if length < _LEAST_BLOCK_BYTES or length > MAX_RECORD_BYTES:
             return count, position, BROKEN
         if position + length > end:
-            state[NEEDED] = length
+            st64(state + 8 * NEEDED, length)
             return count, position, INCOMPLETE
-        if u32(data, position + length - 4, swapped) != length:
+        if u32(data + position + length - 4, swapped) != length:
             return count, position, BROKEN
         if kind == _INTERFACE_TYPE:
             return count, position, INTERFACE
         if kind in (_ENHANCED_TYPE, _OBSOLETE_TYPE, _SIMPLE_TYPE):
-            if count == room:
+            if count == arrays.room:
                 return count, position, INCOMPLETE
             header_bytes = 12 if kind == _SIMPLE_TYPE else 28
             held = length - header_bytes - 4
             if held < 0:
-                state[MALFORMED] += 1
+                _count(state, MALFORMED)
                 position += length
                 continue
             number = 0
             if kind == _ENHANCED_TYPE:
-                number = u32(data, position + 8, swapped)
+                number = u32(data + position + 8, swapped)
             elif kind == _OBSOLETE_TYPE:
-                number = u16(data, position + 8, swapped)
-            if number >= interfaces.shape[0]:
-                state[UNKNOWN_INTERFACE] += 1
+                number = u16(data + position + 8, swapped)
+            if number >= interfaces.rows:
+                _count(state, UNKNOWN_INTERFACE)
                 position += length
                 continue
-            wire = u32(data, position + header_bytes - 4, swapped)
-            claimed = wire if kind == _SIMPLE_TYPE else u32(data, position + 20, swapped)
-            largest = compiled_largest_packet(interfaces[number, LINKTYPE])
+            described = interfaces.begin + 8 * INTERFACE_COLUMNS * number
+            wire = u32(data + position + header_bytes - 4, swapped)
+            claimed = wire if kind == _SIMPLE_TYPE else u32(data + position + 20, swapped)
+            largest = compiled_largest_packet(ld64(described + 8 * LINKTYPE))
             if min(claimed, held) > largest:
-                state[TOO_LARGE] += 1
+                _count(state, TOO_LARGE)
                 position += length
                 continue
             if kind == _SIMPLE_TYPE:
                 captured = min(wire, held)
-                if interfaces[number, SNAPLEN] > 0:
-                    captured = min(captured, interfaces[number, SNAPLEN])
-                state[NO_TIME] += 1
+                if ld64(described + 8 * SNAPLEN) > 0:
+                    captured = min(captured, ld64(described + 8 * SNAPLEN))
+                _count(state, NO_TIME)
             else:
                 captured = claimed
                 if captured > held:
-                    state[MALFORMED] += 1
+                    _count(state, MALFORMED)
                     position += length
                     continue
                 time, is_right = scaled_time(
-                    u32(data, position + 12, swapped),
-                    u32(data, position + 16, swapped),
-                    interfaces[number, KIND],
-                    interfaces[number, FACTOR],
-                    interfaces[number, OFFSET],
+                    u32(data + position + 12, swapped),
+                    u32(data + position + 16, swapped),
+                    ld64(described + 8 * KIND),
+                    ld64(described + 8 * FACTOR),
+                    ld64(described + 8 * OFFSET),
                 )
-                state[LAST_TIME] = time
+                st64(state + 8 * LAST_TIME, time)
                 if not is_right:
-                    state[CLAMPED_TIMES] += 1
-            time_ns[count] = state[LAST_TIME]
-            offset[count] = position + header_bytes
-            caplen[count] = captured
-            wirelen[count] = min(wire, MAX_INT32)
-            linktype[count] = interfaces[number, LINKTYPE]
+                    _count(state, CLAMPED_TIMES)
+            st64(arrays.time_ns + 8 * count, ld64(state + 8 * LAST_TIME))
+            st64(arrays.offset + 8 * count, position + header_bytes)
+            st32(arrays.caplen + 4 * count, captured)
+            st32(arrays.wirelen + 4 * count, min(wire, MAX_INT32))
+            st32(arrays.linktype + 4 * count, ld64(described + 8 * LINKTYPE))
             count += 1
         position += length
+
+
+@kernel_part
+def _count(state: int, counter: int) -> None:
+    """Add 1 to a counter of the state."""
+    st64(state + 8 * counter, ld64(state + 8 * counter) + 1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from gscope.capture.kernels.jit import kernel
+from gscope.capture.kernels.jit import kernel_part, native_kernel
+from gscope.capture.kernels.language.intrinsics import udiv
+from gscope.capture.kernels.language.kinds import Kind, RecordKind
 from gscope.queries.int64 import MAX_TIME_NS
 
 _MULTIPLY, _DIVIDE, _BINARY = 0, 1, 2
 _NS_PER_S = 1_000_000_000
+_HALF_OF_32_BITS = 2**31
 
 
 def time_scale(resolution: int, offset_s: int) -> tuple[int, int, int]:
@@ -29,7 +30,7 @@ def time_scale(resolution: int, offset_s: int) -> tuple[int, int, int]:
     return _DIVIDE, 10 ** (exponent - 9) if exponent <= 27 else 0, offset_ns
 
 
-@kernel
+@native_kernel(*(Kind.INT,) * 5, result=RecordKind(None, (Kind.INT, Kind.BOOL)))
 def scaled_time(high: int, low: int, kind: int, factor: int, offset_ns: int) -> tuple[int, bool]:
     """Return nanoseconds since 1970 for a count of ``high * 2**32 + low``, and if they are exact.
 
@@ -39,11 +40,11 @@ def scaled_time(high: int, low: int, kind: int, factor: int, offset_ns: int) -> 
     time_ns, fits = 0, True
     if kind == _MULTIPLY:
         count = (high << 32) | low
-        fits = high < 2**31 and count <= MAX_TIME_NS // factor
+        fits = high < _HALF_OF_32_BITS and count <= MAX_TIME_NS // factor
         time_ns = count * factor
     elif kind == _DIVIDE:
         if factor > 0:
-            time_ns = int(np.int64(np.uint64((high << 32) | low) // np.uint64(factor)))
+            time_ns = udiv((high << 32) | low, factor)
     else:
         time_ns, fits = _binary_time(high, low, factor)
     if not fits or (offset_ns > 0 and time_ns > MAX_TIME_NS - offset_ns):
@@ -51,7 +52,7 @@ def scaled_time(high: int, low: int, kind: int, factor: int, offset_ns: int) -> 
     return time_ns + offset_ns, True
 
 
-@kernel
+@kernel_part
 def _binary_time(high: int, low: int, exponent: int) -> tuple[int, bool]:
     """Return count * 10**9 / 2**exponent, computed by halves of 32 bits, and whether it fits."""
     if exponent < 32:

@@ -62,7 +62,7 @@ def test_stores_write_the_low_bytes_and_no_more(value: int) -> None:
 
 
 @kernel
-def arithmetic(a: int, b: int) -> tuple[int, int, int, int, bool, bool, int]:
+def arithmetic(a: int, b: int) -> tuple[int, int, int, int, bool, bool, int, int]:
     return (
         i.sdiv(a, b),
         i.srem(a, b),
@@ -71,6 +71,7 @@ def arithmetic(a: int, b: int) -> tuple[int, int, int, int, bool, bool, int]:
         i.ult(a, b),
         i.ule(a, b),
         i.fold_product(a, b),
+        i.udiv(a, b),
     )
 
 
@@ -90,6 +91,7 @@ def test_arithmetic_is_that_of_c(a: int, b: int) -> None:
         (a & MASK) < (b & MASK),
         (a & MASK) <= (b & MASK),
         signed(product ^ (product >> 64)),
+        signed((a & MASK) // (b & MASK)) if b else 0,
     )
 
 

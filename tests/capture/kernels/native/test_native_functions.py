@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LIMIT = 7
+SOME = (3, LIMIT, 90)
 HALF = 0.5
 
 
@@ -87,7 +88,8 @@ def logic(a: int, b: int) -> int:
         result = 2 if a != LIMIT else 3
     else:
         return -1
-    return result + (a in (1, 2, LIMIT)) + 10 * (b not in (1, 2)) + 100 * (0 <= a < 100)
+    held = (a in (1, 2, LIMIT)) + 10 * (b not in (1, 2)) + 100 * (0 <= a < 100)
+    return result + held + 1000 * (a in SOME) + 2000 * (b not in SOME)
 
 
 @kernel

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import ctypes
+import mmap
+import signal
 import subprocess
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.capture.sources.files.capture_bytes import (
@@ -21,12 +22,15 @@ from tests.capture.sources.files.capture_bytes import (
     section,
     simple,
 )
+from tests.support.requirements import ROOT
 
 from gscope.capture.sources.block import Block
 from gscope.capture.sources.files.pcap import PcapFormat
 from gscope.capture.sources.files.pcapng import PcapngFormat
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gscope.capture.sources.files.format import CaptureFormat
 
 RECORDS = st.sampled_from([pcap_record(b""), pcap_record(b"abc"), pcap_record(bytes(30))])
@@ -35,10 +39,27 @@ BLOCKS = st.sampled_from(
 )
 
 
+_PAGE = mmap.PAGESIZE
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _guarded(size: int, kind: type[np.generic]) -> NDArray[Any]:
+    """Return an array that ends where memory begins that no process may touch."""
+    items = size * np.dtype(kind).itemsize
+    pages = -(-items // _PAGE)
+    memory = mmap.mmap(-1, (pages + 1) * _PAGE)
+    whole = np.frombuffer(memory, np.uint8)
+    guard = ctypes.c_void_p(whole.ctypes.data + pages * _PAGE)
+    assert _libc.mprotect(guard, ctypes.c_size_t(_PAGE), 0) == 0
+    return whole[pages * _PAGE - items : pages * _PAGE].view(kind)
+
+
 def _index_exactly(capture_format: CaptureFormat, data: bytes, room: int) -> None:
     """Index with arrays that end where the data and the room do, without padding."""
-    block = Block.allocate(0, room)
-    block.data = np.frombuffer(data, np.uint8).copy()
+    bytes_of_packets = _guarded(len(data), np.uint8)
+    bytes_of_packets[:] = np.frombuffer(data, np.uint8)
+    wide, narrow = (partial(_guarded, room, kind) for kind in (np.int64, np.int32))
+    block = Block(bytes_of_packets, wide(), narrow(), narrow(), wide(), narrow())
     stop = capture_format.index(block, len(data), 0)
     assert 0 <= stop <= len(data)
     assert 0 <= block.count <= room
@@ -71,15 +92,20 @@ def test_pcapng(parts: list[bytes], draw: st.DataObject) -> None:
     _index_exactly(PcapngFormat(), data, draw.draw(st.integers(0, 12)))
 
 
-@pytest.mark.slow
-def test_with_every_access_checked() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-k", "test_pcap", __file__],
-        cwd=Path(__file__).parents[4],
-        env=os.environ | {"GSCOPE_BOUNDSCHECK": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
+_TOUCHES = """
+from tests.capture.sources.files.test_bounds import _guarded
+import numpy as np
+from gscope.capture.sources.block import _total
+inside = _guarded(4, np.int32)
+inside[:] = 5
+print(_total(inside.ctypes.data, 4), flush=True)
+_total(inside.ctypes.data, 5)
+"""
+
+
+def test_an_access_outside_ends_the_process() -> None:
+    """So the tests above notice one."""
+    done = subprocess.run(
+        [sys.executable, "-c", _TOUCHES], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert run.returncode == 0, run.stdout
-    assert "2 passed" in run.stdout
+    assert (done.stdout, done.returncode) == ("20\n", -signal.SIGSEGV)
