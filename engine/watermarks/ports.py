@@ -33,8 +33,9 @@ class Port:
         name: the name of the stream or of the upstream query.
         pending: batches with unread rows, in order of arrival.
         bounds: the punctuation of each temporal column; it never falls.
-        clock: the highest finite bound of each column: the time that the source had reached when it
-            ended.
+        clock: the time that the source has reached, by column: of a stream the highest finite bound,
+            of an upstream query that has ended the clock of its inputs. Its bounds do not count: a
+            query that answers the end of its input in pieces promises more than its clock.
         cursor: the sequence number of the last message received; -1 before the first.
         last_judged_sequence: the sequence number of the last batch that was checked for late rows;
             -1 before the first.
@@ -79,7 +80,9 @@ class Port:
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Raise the bounds."""
         self.cursor = max(self.cursor, heartbeat.sequence)
-        self.raise_bounds({p.column: p.bound for p in heartbeat.punctuations})
+        bounds = {p.column: p.bound for p in heartbeat.punctuations}
+        self.raise_bounds(bounds)
+        self.raise_clock(bounds)
 
     def on_shed(self, gap: Shed) -> None:
         """Skip batches that the log has shed."""
@@ -99,7 +102,6 @@ class Port:
         """Raise each bound to the given one where that is higher."""
         for column, bound in bounds.items():
             self.bounds[column] = max(bound, self.bounds.get(column, NOTHING))
-        self.raise_clock(bounds)
 
     def raise_clock(self, bounds: Mapping[str, Bound]) -> None:
         """Raise the clock to the finite ones of ``bounds``; this releases nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,6 +55,14 @@ def shown(a: Address) -> str:
     return f"::ffff:{mapped}" if mapped is not None else str(a)
 
 
+def masked(a: Address, mask: int) -> str:
+    """A mask is about the low 32 bits, of IPv6 about 64 if it is wider."""
+    if v4(a):
+        return str(ipaddress.IPv4Address(int(a) & mask & 0xFFFFFFFF))
+    low = 32 if 0 <= mask < 1 << 32 else 64
+    return shown(ipaddress.IPv6Address(int(a) >> low << low | int(a) & mask & ((1 << low) - 1)))
+
+
 TEN = ipaddress.ip_address("10.0.0.1")
 MAPPED_TEN = ipaddress.ip_address("::ffff:10.0.0.1")
 EXPRESSIONS: dict[str, Callable[[Address], Any]] = {
@@ -87,6 +96,10 @@ EXPRESSIONS: dict[str, Callable[[Address], Any]] = {
     "prefix(srcIP, 24, 96)": lambda a: prefix(a, 24, 96),
     "prefix(srcIP, 0, 64)": lambda a: prefix(a, 0, 64),
     "prefix(srcIP, 31, 127)": lambda a: prefix(a, 31, 127),
+    **{
+        f"srcIP & {mask}": partial(masked, mask=mask)
+        for mask in (0xFFFFFF00, -256, 0x9E3779B97F4A7C1, 0x3FFFFFFFF, 0xFFFFFFFF0000)
+    },
     "STRING(srcIP)": shown,
 }
 

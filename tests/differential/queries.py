@@ -179,7 +179,10 @@ class QueryMaker:
             self.random.shuffle(columns)
         named, fields = self._named(columns, grower, ordered)
         if is_distinct:
-            fields = _only_first_temporal(fields)
+            first = next(expression for expression, unit in columns if unit)
+            others = [expression for expression, _ in columns if expression is not first]
+            is_sure = not _has_other_clock(source, first, others)
+            fields = _only_first_temporal(fields, is_sure=is_sure)
         where = None if isinstance(source, Join) else self._where(grower)
         return Select(self._name("q"), fields, source, self._alias(), where, named, is_distinct)
 
@@ -267,6 +270,8 @@ class QueryMaker:
         if self.random.random() < 0.1:
             second, _ = self._temporal(source)
             keys.append(Named(self._name("k"), second))
+        if _has_other_clock(source, epoch, [key.expression for key in keys if key is not keys[at]]):
+            unit = 0
         known = OF_PACKETS if isinstance(source, Scan) else PLAIN
         above = self._above(keys, calls(grower, known))
         columns: list[tuple[Expression, int]] = [
@@ -473,8 +478,20 @@ def _touch(ordered: Collection[Expression], expressions: Collection[Expression])
     return any(part in ordered for e in expressions for part in e.walk())
 
 
-def _only_first_temporal(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def _has_other_clock(source: Source, epoch: Expression, others: Sequence[Expression]) -> bool:
+    """Whether a term may close groups in place of ``epoch``, which need not stay temporal then.
+
+    Times of packets are one clock; of a query or a join, each column is a clock of its own.
+    """
+    if isinstance(source, Scan):
+        return False
+    own = [part for part in epoch.walk() if part.op == "column"]
+    return _touch([each for each in _ordered(source) if each not in own], others)
+
+
+def _only_first_temporal(fields: tuple[Field, ...], *, is_sure: bool) -> tuple[Field, ...]:
+    """Return the fields of distinct rows; without ``is_sure`` no order of the first is known."""
     first = next(i for i, f in enumerate(fields) if f.unit_ns)
     return tuple(
-        f if i == first else replace(f, unit_ns=0, is_ordered=False) for i, f in enumerate(fields)
+        f if i == first and is_sure else replace(f, unit_ns=0) for i, f in enumerate(fields)
     )

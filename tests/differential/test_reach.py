@@ -6,13 +6,23 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.differential import addresses
 from tests.differential.aggregates import AGGREGATES, ORDERED, RUNNING
 from tests.differential.evaluate import Reference
 from tests.differential.expressions import LAZY, STRICT, value_of
-from tests.differential.harness import Scenario, random_scenario
+from tests.differential.harness import (
+    Outcome,
+    Scenario,
+    accepted_queries,
+    compiled_set,
+    random_scenario,
+)
 from tests.differential.sliding import CLOCK, WINDOW_TIME
 from tests.differential.syntax import Expression, Group, Join, Query, Scan, Select, Type
+from tests.support.long_form import cases
+
+from gscope.queries.plan.row_order import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,6 +152,29 @@ def _window_kinds(query: Group, window: Window) -> Iterator[str]:
     if query.having is not None:
         yield "HAVING"
     yield "keys" if query.keys else "no keys"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "span", cases([(0, 20)], long=[(20, 40), (40, 60)]), ids=lambda span: f"{span[0]}-{span[1]}"
+)
+def test_the_generator_knows_which_columns_are_temporal(span: tuple[int, int]) -> None:
+    """It groups and joins by columns with a unit; whether others are temporal must be left open."""
+    first, last = span
+    for scenario in [*scenarios()[first:last], *window_scenarios()[first // 2 : last // 2]]:
+        outcome = Outcome()
+        queries = accepted_queries(scenario, outcome)
+        assert not outcome.disagreements
+        program = compiled_set(queries, scenario.traffic).program
+        delivered = {name for name, _ in program.results}
+        for query in queries:
+            if query.name not in delivered:
+                continue
+            schema = visible(program.schema(query.name))
+            temporal = {column.name for column in schema.temporal}
+            known = {each.name for each in query.fields if each.unit_ns}
+            perhaps = {each.name for each in query.fields if each.is_ordered}
+            assert known <= temporal <= known | perhaps, query.text
 
 
 def test_integers_add_up_beyond_64_bits_and_addresses_are_mapped() -> None:

@@ -128,7 +128,9 @@ def _ip_mask(scope: Scope, call: Call, arguments: Sequence[Lowered]) -> Lowered:
     bits = mask.code
     as_ipv4 = scope.value(f"{low} & ({bits} | {~_LOW_32})")
     if not address.is_ipv4:
-        masked = scope.value(f"ipv6_low({high}, {low} & {bits})")
+        is_mapped = scope.value(f"({high} == 0) & (lshr({low}, 32) == 65534)")
+        own = scope.value(f"({low} ^ {1 << 32}) if {is_mapped} else {low}")
+        masked = scope.value(f"ipv6_low({high}, {own} & {bits})")
         as_ipv6 = scope.value(f"({as_ipv4}) if lshr({bits}, 32) == 0 else ({masked})")
         as_ipv4 = scope.value(f"{as_ipv4} if {_is_ipv4(scope, address)} else {as_ipv6}")
     null = scope.either(address.null, mask.null)

@@ -217,10 +217,10 @@ def _leaders(merge: PartialMerge, made: dict[str, pa.Array], windows: Array) -> 
     """Return the rows that LIMIT may keep, by the first term of ORDER BY alone.
 
     All rows with the value of the last row that is kept are among them. None if that term is not
-    an integer aggregate, so that all rows have to be ordered.
+    an integer aggregate, so that all rows have to be ordered, and if there are no rows.
     """
     top = merge.top
-    if top is None:
+    if top is None or not len(windows):
         return None
     first = next((key for key in top.keys if key.name != top.epoch), None)
     terms = {each.name: each.expression for each in merge.columns}
@@ -241,7 +241,7 @@ def _leaders(merge: PartialMerge, made: dict[str, pa.Array], windows: Array) -> 
             chosen.append(begin + np.flatnonzero(part <= last))
         else:
             chosen.append(np.arange(begin, end))
-    return np.concatenate(chosen) if chosen else None
+    return np.concatenate(chosen)
 
 
 def _leaf(

@@ -103,7 +103,7 @@ def _mask(address: int, mask: int) -> int:
         return _V4_PREFIX | (address & mask & _LOW_32)
     if 0 <= mask <= _LOW_32:
         return address & (_ALL_128 ^ _LOW_32 | mask)
-    return ipv6_value(address & (_ALL_128 ^ _LOW_64 | (mask & _LOW_64)))
+    return ipv6_value(ipv6_bits(address) & (_ALL_128 ^ _LOW_64 | (mask & _LOW_64)))
 
 
 def _prefix(address: int, bits4: int, bits6: int) -> int:

@@ -127,7 +127,7 @@ def test_the_clock_is_that_of_the_port_that_has_come_furthest_also_for_a_falling
     ports = {name: Port(name) for name in "ab"}
     both = Side(EPOCH, ports)
     for port, reached in zip(ports.values(), (130, 301), strict=True):
-        port.raise_bounds({"time": reached, "-down": reached})
+        port.raise_clock({"time": reached, "-down": reached})
     down = Column("down", GsqlType.INT, is_nullable=False)
     assert (both.clock(EPOCH), both.clock(TIME), both.clock(down)) == (30, 301, -301)
     # A restarted job knows the clock, and no bounds yet.

@@ -76,6 +76,8 @@ CASES: list[tuple[str, tuple[Value, ...], Value]] = [
     ("ip_mask", (ip("10.1.2.255"), 0xFFFFFFF0), ip("10.1.2.240")),
     ("ip_mask", (ip("2001:db8::1:ff"), 0xFFFFFFF0), ip("2001:db8::1:f0")),
     ("ip_mask", (ip("2001:db8::1:2:3:4"), -1 << 32), ip("2001:db8::1:2:0:0")),
+    ("ip_mask", (ip("::ffff:10.0.0.1"), 0x3FF000000FF), ip("::3ff:0:1")),
+    ("ip_mask", (ip("::ffff:10.0.0.1"), -256), ip("::ffff:10.0.0.0")),
     ("prefix", (ip("10.1.2.3"), 24, 64), ip("10.1.2.0")),
     ("prefix", (ip("2001:db8:1:2:3::"), 24, 32), ip("2001:db8::")),
     ("in_net", (ip("10.1.2.3"), ip("10.0.0.0"), 104), True),

@@ -203,10 +203,12 @@ def test_answers_equal_plain_loops(
     assert Counter(got) == Counter(expected)
 
 
-def test_limit_keeps_the_rows_that_a_sort_of_all_would_keep(tmp_path: Path) -> None:
+@pytest.mark.parametrize("least", [0, 4, 1_000_000])
+def test_limit_keeps_the_rows_that_a_sort_of_all_would_keep(least: int, tmp_path: Path) -> None:
+    """HAVING keeps all groups, those of some windows, or none."""
     text = (
         "SELECT window_end, srcIP, destPort, sum(len) AS b FROM TCP [RANGE 20 SLIDE 6]"
-        " GROUP BY srcIP, destPort ORDER BY b DESC LIMIT 3"
+        f" GROUP BY srcIP, destPort HAVING sum(len) >= {least} ORDER BY b DESC LIMIT 3"
     )
     node, lfta = compiled(text)
     plan = AnswerPlan.of(node)
@@ -224,7 +226,8 @@ def test_limit_keeps_the_rows_that_a_sort_of_all_would_keep(tmp_path: Path) -> N
     written.flush(assembly.keys)
     got = [
         (row["window_end"] // 10**9, int.from_bytes(row["srcIP"]), row["destPort"], row["b"])
-        for row in pa.concat_tables(answers).to_pylist()
+        for table in answers
+        for row in table.to_pylist()
     ]
     expected = []
     windows = {w for p in held for w in range(p["time"] // 6 + 1, (p["time"] + 20) // 6 + 1)}
@@ -234,6 +237,8 @@ def test_limit_keeps_the_rows_that_a_sort_of_all_would_keep(tmp_path: Path) -> N
             if end - RANGE <= packet["time"] < end:
                 key = packet["srcIP"], packet["destPort"]
                 sums[key] = sums.get(key, 0) + packet["len"]
-        kept = sorted(sums.items(), key=lambda each: (-each[1], each[0]))[:3]
+        heavy = [each for each in sums.items() if each[1] >= least]
+        kept = sorted(heavy, key=lambda each: (-each[1], each[0]))[:3]
         expected += [(end, *key, total) for key, total in kept]
     assert got == expected
+    assert bool(got) == (least < 1_000_000)
