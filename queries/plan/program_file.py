@@ -177,7 +177,9 @@ class ProgramWriter:
             return {"bytes": value.decode("latin-1")}
         if isinstance(value, tuple):
             return [self.plain(each) for each in value]
-        if dataclasses.is_dataclass(value) and node_classes().get(type(value).__name__) is type(value):
+        if dataclasses.is_dataclass(value) and node_classes().get(type(value).__name__) is type(
+            value
+        ):
             return self._object(value)
         message = f"a program holds a {type(value).__name__}, which no file of a program can hold"
         raise TypeError(message)
