@@ -76,15 +76,17 @@ class FoldRunner(StateRunner):
         return self._run(work, step, answers, tasks)
 
     def _fold(self, work: Work, task: _Task, scratch: Path, *, is_small: bool) -> list[TaskFiles]:
-        """Run ``task`` here if the step is small, else for each part of the groups in Spark's tasks.
+        """Run ``task`` here, or for each part of the groups in a task of its own if that pays.
 
         Rows that tasks cannot read from segments go through Spark, into the folder ``scratch``.
         """
         node = task.node
-        if is_small and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
-            rows, counts = self._reduced(work, node)
-            return [task.run(0, "driver", rows, None, counts)]
         found = self._segments(work, node)
+        # Each part of the groups would read all segments: not worthwhile for a few threads.
+        is_alone = is_small or (found is not None and not self._spark.is_ready)
+        if is_alone and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
+            rows, counts = self._reduced(work, node, found)
+            return [task.run(0, "driver", rows, None, counts)]
         if found is not None and not found[0].reads_texts:
             tuples, files = found
             return self._attempted(
@@ -101,12 +103,19 @@ class FoldRunner(StateRunner):
             parts, lambda part, attempt: task.run_rows(part[0], attempt, part[1])
         )
 
-    def _reduced(self, work: Work, node: RunningNode) -> tuple[pa.Table, Counts]:
-        """Return a row for each epoch and group of a small step, and what was counted."""
+    def _reduced(
+        self, work: Work, node: RunningNode, found: tuple[FoldInput, list[str]] | None
+    ) -> tuple[pa.Table, Counts]:
+        """Return a row for each epoch and group, and what was counted.
+
+        Args:
+            work: the work.
+            node: its node.
+            found: what ``_segments`` returned.
+        """
         (taken,) = work.inputs
         if not taken.reads_rows:
             return no_rows(node), Counts()
-        found = self._segments(work, node)
         if found is None:
             return self._sql(self._lowered(work, node, is_small=True)).toArrow(), Counts()
         tuples, files = found
