@@ -37,7 +37,7 @@ class SideBySide:
 
     def __init__(self, interfaces: Sequence[TraceInterface], *, may_run_ahead: bool) -> None:
         threads = min(len(interfaces), usable_cores())
-        # A pipe may make its interface wait, and the clock then tells readers what is processed.
+        # A pipe may make its interface wait, and the clock then reports to readers what is processed.
         is_plain = all(each.source.size_bytes is not None for each in interfaces)
         is_threaded = may_run_ahead and threads > 1 and is_plain
         self._pool = ThreadPoolExecutor(threads, "replay") if is_threaded else None
