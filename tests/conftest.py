@@ -97,8 +97,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put modules with sessions of their own first, then those that share one, then slow ones.
 
-    Two processes begin with a half of the items each: only one of them starts a session as long as
-    the other has something else to do, and takes a half of what is left whenever it has nothing.
+    Processes begin with an equal part of the items each: only the first starts a session as long as
+    the others have something else to do, and take a half of what another has left whenever they
+    have nothing.
     A module that ends the shared session comes before there is one, and slow tests come before
     others, so that what is shared at the end is short.
     """
