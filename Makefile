@@ -24,12 +24,13 @@ demo: $(STAMP) ## a trace generated on the spot, a library query, the answer as 
 	$(BIN)/python -m benchmarks.demo_trace $(DEMO)/trace.pcap
 	$(BIN)/gscope replay $(DEMO)/trace.pcap -q top_talkers -o table
 
-# Two processes, each with a Spark session of its own: more would want more memory than a laptop has.
+# Three processes for two cores, as tests of live runs wait for most of their time. Each may have a Spark
+# session of its own: more would want more memory than a laptop has.
 test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-all: $(STAMP) ## run the tests with the cases of their long form
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not bench'
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m 'not bench'
 
 lint: $(STAMP) ## check style and formatting
 	$(BIN)/ruff check .
@@ -49,7 +50,7 @@ newest: ## test against the newest versions that pyproject.toml allows
 	@test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
 	$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager -e '.[dev]'
 	$(NEWEST)/bin/python -m pip list --outdated --disable-pip-version-check
-	$(NEWEST)/bin/python -m pytest -n 2 --dist worksteal tests/project/test_dependencies.py tests/capture tests/engine tests/golden tests/fuzz
+	$(NEWEST)/bin/python -m pytest -n 3 --dist worksteal tests/project/test_dependencies.py tests/capture tests/engine tests/golden tests/fuzz
 
 docs: $(STAMP) ## build the site of the documentation in build/site, with an error for each broken link
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'

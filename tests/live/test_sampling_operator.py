@@ -22,7 +22,7 @@ __all__ = ["network"]
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.spark]
 
-WINDOW_S, SIZE, DRAWN = 4, 20, 5
+WINDOW_S, SIZE, DRAWN = 2, 20, 5
 WEIGHT = "srcPort % 5 * 400 + len"
 PACKETS = """DEFINE { query_name packets; }
 SELECT time_ns, time, srcIP, srcPort, len FROM UDP WHERE destPort = 53"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gscope.capture.packet.flow.layout import LINKTYPE_FLOW, RECORD_BYTES
@@ -9,7 +11,9 @@ from gscope.capture.packet.workspace import WORKSPACE_BYTES
 from gscope.capture.sources.block import Block
 from gscope.capture.sources.flows import state
 from gscope.capture.sources.flows.datagrams import MAX_DATAGRAM_RECORDS
-from gscope.capture.sources.flows.exports import LOCATED_BYTES, read_exports
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 BLOCK_RECORDS = 4096
 """Flow records after which a block is handed out: they fit into the second-level cache."""
@@ -29,7 +33,7 @@ class ExportDecoder:
         self.records = 0
         self.received_bytes = 0
         self._tables = state.new_state()
-        self._workspace = np.zeros(LOCATED_BYTES + WORKSPACE_BYTES, np.uint8)
+        self._workspace: NDArray[np.uint8] | None = None
         self._block: Block | None = None
         self._first = 0
 
@@ -105,6 +109,12 @@ class ExportDecoder:
         return found
 
     def _read(self, packets: Block, first: int) -> tuple[int, int]:
+        # A kernel is cached for the user who imports it: a live capture opens its source as root,
+        # and reads from it as another user, who can neither read nor write root's cache.
+        from gscope.capture.sources.flows.exports import LOCATED_BYTES, read_exports
+
+        if self._workspace is None:
+            self._workspace = np.zeros(LOCATED_BYTES + WORKSPACE_BYTES, np.uint8)
         if self._block is None:
             room = BLOCK_RECORDS + MAX_DATAGRAM_RECORDS
             self._block = Block.allocate(room * RECORD_BYTES, room)

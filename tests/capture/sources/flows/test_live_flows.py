@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -178,3 +180,20 @@ def test_hostile_datagrams_end_nothing(
     assert found.count(MALFORMED) > 500
     assert isinstance(found[-1], dict)
     assert flows.source.stats.dropped_packets == capture.stats.dropped_packets
+
+
+def test_opening_a_source_imports_no_kernel_that_is_stored() -> None:
+    """Root opens it: the user who reads from it later could not use what root has stored."""
+    code = (
+        "import sys\n"
+        "from gscope.capture.sources.flows.live_source import LiveFlowSource\n"
+        "from gscope.capture.sources.udp.source import UdpSource\n"
+        "source = LiveFlowSource(UdpSource('main', f'udp://127.0.0.1:{sys.argv[1]}', buffer_bytes=1 << 16))\n"
+        "source.open()\n"
+        "source.close()\n"
+        "print([n for n in sys.modules if n.endswith(('flows.exports', 'udp.datagrams'))])\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(free_port())], capture_output=True, text=True, check=True
+    )
+    assert found.stdout == "[]\n"
