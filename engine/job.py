@@ -231,7 +231,7 @@ class Job:
     def _evaluate(
         self, step: Step, steps: Steps, evaluator: Evaluator, observer: JobObserver
     ) -> None:
-        from gscope.engine.spark.sql.udf import user_failures
+        from gscope.engine.spark.sql.user_failures import user_failures
         from gscope.engine.storage.commits import Commit
 
         observer.evaluating(step)

@@ -16,13 +16,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from gscope.engine.spark.cluster.traffic import TrafficMeter
 from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
-from gscope.engine.spark.lowering import expressions, lower
 from gscope.engine.spark.own_rows import OwnRows, has_own_rows
-from gscope.engine.spark.sql.finishers import register_finishers
 from gscope.engine.spark.sql.inputs import InputViews, Sources
-from gscope.engine.spark.sql.lookups import Lookups
-from gscope.engine.spark.sql.udf import register_functions
-from gscope.engine.spark.sql.user_folds import register_folds
 from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.staging.trimming import Trimming
@@ -58,6 +53,7 @@ if TYPE_CHECKING:
     from gscope.engine.spark.partitions.chain_planner import Carried
     from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.attempt_counts import AttemptCounts
+    from gscope.engine.spark.sql.lookups import Lookups
     from gscope.engine.spark.step_folds import Staged
     from gscope.engine.spark.task_planner import StageRun
     from gscope.engine.spark.tasks.state_runner import FoldResult
@@ -343,6 +339,12 @@ class Evaluator:
         return self._spark.session.sql(text)
 
     def _register(self) -> AttemptCounts:
+        # Loaded with Spark only: most replays need no SQL.
+        from gscope.engine.spark.lowering import expressions
+        from gscope.engine.spark.sql.finishers import register_finishers
+        from gscope.engine.spark.sql.udf import register_functions
+        from gscope.engine.spark.sql.user_folds import register_folds
+
         nodes = self._program.nodes
         counts = register_functions(self._spark.session, (e for n in nodes for e in expressions(n)))
         aggregates = (a for node in nodes for a in getattr(node, "aggregates", ()))
@@ -368,6 +370,8 @@ class Evaluator:
         needs an exchange, and the ranges are tasks that run side by side. A join holds its smaller
         side in memory, as long as that fits.
         """
+        from gscope.engine.spark.lowering import lower
+
         node, rows, is_small = work.node, size.rows, _is_small(size)
         in_memory = joined_rows(self._heap_bytes, size.row_bytes)
         epochs = (work.low, work.high)
@@ -401,6 +405,8 @@ def _tables(spark: Spark, program: Program) -> Iterator[Watchlists | Lookups]:
     if any(isinstance(node, WatchlistJoinNode) for node in program.nodes):
         yield Watchlists(spark.session, program)
     if program.lookups:
+        from gscope.engine.spark.sql.lookups import Lookups
+
         yield Lookups(spark.session, program)
 
 

@@ -149,7 +149,7 @@ engine/storage/transfer:
 engine/spark/spark.py:
 engine/spark/cluster: engine/storage/transfer
 engine/sinks:
-engine/storage: engine/sinks engine/storage/transfer
+engine/storage: engine/functions engine/sinks engine/storage/transfer
 engine/running: engine/watermarks engine/functions engine/storage
 engine/windows: engine/watermarks engine/running
 engine/sampling: engine/watermarks engine/functions engine/sinks engine/storage/transfer

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-
 from gscope.engine.storage.transfer.run_files import files_of
 
 if TYPE_CHECKING:
@@ -61,6 +59,8 @@ class TrafficMeter:
 
     def _look(self) -> None:
         """Add the stages that have ended since the last look."""
+        from py4j.protocol import Py4JJavaError
+
         context: Any = self._context
         scala = context._jsc.sc()
         try:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from gscope.engine.spark.partitions.partition_reader import PartitionReader, only
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks import aggregate_task, join_task
 from gscope.engine.spark.tasks.aggregate_task import (
     answers_of,
@@ -26,6 +25,7 @@ from gscope.engine.spark.tasks.join_task import join_rows, of_one_side
 from gscope.engine.spark.tasks.task import no_rows
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
+from gscope.engine.storage.payload_counts import payload_counts
 from gscope.queries.streams.messages import RowGroup
 
 if TYPE_CHECKING:

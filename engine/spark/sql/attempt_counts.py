@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING
 from pyspark import TaskContext
 from pyspark.accumulators import AccumulatorParam
 
-from gscope.engine.functions.base import Outcome
 from gscope.engine.storage.counts import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
 
@@ -73,12 +70,3 @@ def count_in_task(by_attempt: Accumulator[ByAttempt], counts: Counts) -> None:
     task = TaskContext.get()
     assert task is not None
     by_attempt.add({(task.stageId(), task.partitionId()): {task.taskAttemptId(): counts}})
-
-
-def payload_counts(outcomes: Mapping[str, Mapping[Outcome, int]]) -> Counts:
-    """Return the counts of payloads that were not read, from their outcomes by function."""
-
-    def of(outcome: Outcome) -> dict[str, int]:
-        return {name: found[outcome] for name, found in outcomes.items() if found.get(outcome)}
-
-    return Counts(undecodable=of(Outcome.DAMAGED), foreign=of(Outcome.FOREIGN))

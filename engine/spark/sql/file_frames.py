@@ -1,7 +1,8 @@
 """Parquet files of a run as DataFrames, wherever tasks run.
 
 Where all executors see the files, Spark reads them itself. Otherwise Python tasks fetch them, and
-pass them to Spark as Arrow.
+pass them to Spark as Arrow. Spark's modules are loaded by the first call: the job imports this module
+also in runs that never start Spark.
 """
 
 from __future__ import annotations
@@ -9,13 +10,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
-from pyspark.sql.udf import UserDefinedFunction
-from pyspark.util import PythonEvalType
-
-from gscope.engine.spark.cluster.placement import numbers_in_tasks
 from gscope.engine.storage.transfer.access import read_parquet, using
 from gscope.engine.storage.transfer.run_files import files_of
 
@@ -23,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     Batches = Iterator[pa.RecordBatch]
 
@@ -41,6 +36,11 @@ def frame_of_files(session: SparkSession, types: str, paths: Sequence[str]) -> D
     files = files_of(session)
     if files is None or files.is_shared:
         return session.read.schema(types).parquet(*paths)
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    from gscope.engine.spark.cluster.placement import numbers_in_tasks
+
     schema = StructType.fromDDL(types)
     assert isinstance(schema, StructType)
     arrow, names, access = to_arrow_schema(schema), schema.fieldNames(), files.access
@@ -61,6 +61,10 @@ def map_arrow(
     frame: DataFrame, function: Callable[[Batches], Batches], schema: StructType | str
 ) -> DataFrame:
     """Return ``frame.mapInArrow(function, schema)``, for which PySpark asks for pandas in vain."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
     udf = UserDefinedFunction(
         function,
         schema,

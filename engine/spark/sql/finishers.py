@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.functions import arrow_udf
 
 from gscope.engine.running.halves import joined_halves
-from gscope.engine.spark.sql.attempt_counts import AttemptCounts, count_in_task
-from gscope.engine.spark.sql.expressions import SPARK_TYPES
+from gscope.engine.spark.sql.arrow_function import spark_function
 from gscope.engine.spark.sql.udf import ARROW_TYPES, from_spark, to_spark
 from gscope.engine.storage.counts import Counts
 from gscope.queries.catalog.aggregate.estimates import estimate, sketch_entry
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
 
-    from gscope.engine.spark.sql.attempt_counts import ByAttempt
+    from gscope.engine.spark.sql.attempt_counts import AttemptCounts, ByAttempt
     from gscope.queries.plan.program import Aggregate
 
 
@@ -50,6 +48,8 @@ def register_finishers(
 
     The functions add sums that exceed 64 bits to ``counts``.
     """
+    from gscope.engine.spark.sql.attempt_counts import AttemptCounts
+
     counts = counts or AttemptCounts(session)
     for name, aggregate in {
         finisher_name(a): a for a in aggregates if a.function in _MAKERS or a.can_wrap
@@ -59,7 +59,7 @@ def register_finishers(
             if aggregate.can_wrap
             else _arrow_function(_MAKERS[aggregate.function](aggregate), aggregate.type)
         )
-        register = arrow_udf(function, SPARK_TYPES[aggregate.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
+        register = spark_function(function, aggregate.type)
         # Spark may evaluate a deterministic function several times, and a sum counts once.
         session.udf.register(
             name, register.asNondeterministic() if aggregate.can_wrap else register
@@ -89,6 +89,8 @@ def _sum_function(by_attempt: Accumulator[ByAttempt]) -> Callable[..., pa.Array]
         sums, wrapped = joined_halves(*parts) if len(parts) > 1 else _of_decimals(parts[0])
         if wrapped:
             query = from_spark(queries[0].as_py(), GsqlType.STRING).decode()
+            from gscope.engine.spark.sql.attempt_counts import count_in_task
+
             count_in_task(by_attempt, Counts(wrapped_sums={query: wrapped}))
         return sums
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.functions import arrow_udf
 
 from gscope.engine.lookups.files import LookupFile
 from gscope.engine.lookups.services_file import service_keys
 from gscope.engine.lookups.table import address_keys
 from gscope.engine.lookups.vendors_file import mac_keys
-from gscope.engine.spark.sql.expressions import SPARK_TYPES, udf_name
+from gscope.engine.spark.sql.arrow_function import spark_function
+from gscope.engine.spark.sql.expressions import udf_name
 from gscope.errors import EngineError
 from gscope.queries.catalog.scalar.lookups import LOOKUP_OF, LOOKUPS
 from gscope.queries.expressions.expressions import Call, Literal
@@ -73,7 +73,7 @@ class Lookups:
             kinds = [parameter.type for parameter in entry.parameters]
             assert entry.result is not None
             call = Call(function, tuple(Literal(None, k) for k in kinds if k), entry.result, True)
-            made = arrow_udf(arrow_function(function, table), SPARK_TYPES[entry.result])  # type: ignore[call-overload]  # wants the kind, which it warns about
+            made = spark_function(arrow_function(function, table), entry.result)
             # Spark warns of a name that is registered twice.
             self._session.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {udf_name(call)}")
             self._session.udf.register(udf_name(call), made)

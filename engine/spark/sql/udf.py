@@ -5,18 +5,15 @@ Functions that read payloads count those that they cannot read.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.functions import arrow_udf
 
 from gscope.engine.spark.sql import constant_tables
-from gscope.engine.spark.sql.attempt_counts import AttemptCounts, count_in_task, payload_counts
-from gscope.engine.spark.sql.expressions import SPARK_TYPES, needs_udf, udf_name
-from gscope.errors import UserCodeError
+from gscope.engine.spark.sql.arrow_function import spark_function
+from gscope.engine.spark.sql.expressions import needs_udf, udf_name
+from gscope.engine.storage.payload_counts import payload_counts
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.lookups import LOOKUPS
 from gscope.queries.catalog.scalar.regex import find_all, match_all
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import SparkSession
 
-    from gscope.engine.spark.sql.attempt_counts import ByAttempt
+    from gscope.engine.spark.sql.attempt_counts import AttemptCounts, ByAttempt
     from gscope.queries.catalog.scalar.entry import FunctionEntry
 
     RowFunction = Callable[..., Any]
@@ -41,7 +38,6 @@ ARROW_TYPES: dict[GsqlType, pa.DataType] = {
     GsqlType.IP: pa.binary(),
     GsqlType.NULL: pa.bool_(),
 }
-_USER_ERROR = re.compile(r"gscope\.errors\.UserCodeError: (.+)")
 _WORTH_REMEMBERING = 100
 """A function of this cost or more is computed once for equal arguments of a batch."""
 
@@ -54,6 +50,8 @@ def register_functions(session: SparkSession, expressions: Iterable[Expression])
     Returns:
         The counts to which these functions add.
     """
+    from gscope.engine.spark.sql.attempt_counts import AttemptCounts
+
     counts = AttemptCounts(session)
     calls = {
         udf_name(part): part
@@ -71,27 +69,9 @@ def register_functions(session: SparkSession, expressions: Iterable[Expression])
         else:
             kinds = [argument.type for argument in call.arguments]
             function = _arrow_function(entry, kinds, call.type, counts.by_attempt)
-        register = arrow_udf(function, SPARK_TYPES[call.type])  # type: ignore[call-overload]  # wants the kind, which it warns about
+        register = spark_function(function, call.type)
         session.udf.register(name, register if entry.is_pure else register.asNondeterministic())
     return counts
-
-
-@contextmanager
-def user_failures() -> Iterator[None]:
-    """Raise errors of user code as such: Spark buries them in the text of an error of its own.
-
-    Raises:
-        UserCodeError: a function or aggregate of a user's file failed; one sentence says how.
-    """
-    try:
-        yield
-    except UserCodeError:
-        raise
-    except Exception as error:
-        found = _USER_ERROR.search(str(error))
-        if found is None:
-            raise
-        raise UserCodeError(found[1]) from error
 
 
 def _arrow_function(
@@ -170,6 +150,8 @@ def _read(
         found[outcome] += 1
         yield value
     if sum(found.values()) > found[Outcome.READ]:
+        from gscope.engine.spark.sql.attempt_counts import count_in_task
+
         count_in_task(counts, payload_counts({entry.name: found}))
 
 

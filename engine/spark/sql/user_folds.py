@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.functions import arrow_udf
 
-from gscope.engine.spark.sql.expressions import SPARK_TYPES
+from gscope.engine.spark.sql.arrow_function import spark_function
 from gscope.engine.spark.sql.udf import ARROW_TYPES, from_spark, to_spark
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.user_functions.calls import UserFold
@@ -32,7 +31,7 @@ def register_folds(session: SparkSession) -> None:
     """Register an Arrow function for each user aggregate of this process."""
     for code in installed():
         if isinstance(code, UserFold):
-            register = arrow_udf(_arrow_function(code), SPARK_TYPES[code.facts.returns])  # type: ignore[call-overload]  # wants the kind, which it warns about
+            register = spark_function(_arrow_function(code), code.facts.returns)
             session.udf.register(_name(code.facts.name), register)
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
-from pyspark.sql import Observation, functions
 
 from gscope.engine.spark.sql.expressions import quote
 from gscope.engine.spark.sql.file_frames import map_arrow
@@ -70,6 +68,8 @@ def write_frame(
     Raises:
         EngineError: the folder does not hold what the tasks wrote.
     """
+    from pyspark.sql import Observation, functions
+
     run_files = files_of(frame.sparkSession)
     if run_files is not None and not run_files.is_shared:
         return _write_in_tasks(frame, folder, temporal, partition_by, run_files.access)
@@ -117,6 +117,8 @@ def _write_in_tasks(
     columns = list(temporal)
 
     def written(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
         context = TaskContext.get()
         assert context is not None
         name = part_name(context.partitionId(), f"{job}-{context.taskAttemptId()}")

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.engine.running.halves import as_floats, joined_halves
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.columns import (
     INTEGERS,
     TaskRows,
@@ -28,6 +27,7 @@ from gscope.engine.spark.tasks.columns import (
 from gscope.engine.spark.tasks.group_folds import BITS, OWN_FOLDS, fold_groups
 from gscope.engine.spark.tasks.task import read_files
 from gscope.engine.spark.tasks.top_task import FirstRows
+from gscope.engine.storage.payload_counts import payload_counts
 from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import of_no_tuples

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.running.reduce import is_reducible, needed_columns
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.columns import (
     INTEGERS,
     TaskRows,
@@ -20,6 +19,7 @@ from gscope.engine.spark.tasks.columns import (
     is_of_text,
 )
 from gscope.engine.spark.tasks.task import read_files
+from gscope.engine.storage.payload_counts import payload_counts
 from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.running import DISTINCT_VALUES

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.interval_join import numbered
 from gscope.engine.spark.sql.join_sides import equated
 from gscope.engine.spark.tasks.columns import (
@@ -26,6 +25,7 @@ from gscope.engine.spark.tasks.columns import (
     is_computable,
 )
 from gscope.engine.spark.tasks.task import read_files
+from gscope.engine.storage.payload_counts import payload_counts
 from gscope.queries.expressions.expressions import Call, Column
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind

@@ -25,12 +25,12 @@ from gscope.engine.sampling.tuples import (
 )
 from gscope.engine.sampling.values import SampleRows
 from gscope.engine.spark.sql import sample
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.inputs import Sources, portions
 from gscope.engine.spark.staging.frame_files import write_frame
 from gscope.engine.spark.tasks.state_runner import StateRunner, TaskFiles
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
+from gscope.engine.storage.payload_counts import payload_counts
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.errors import EngineError
 from gscope.queries.catalog.user_functions.install import install

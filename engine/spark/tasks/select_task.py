@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of, is_column, is_computable
 from gscope.engine.spark.tasks.task import read_files
+from gscope.engine.storage.payload_counts import payload_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,10 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from gscope.engine.running.vectors import arrow_type
-from gscope.engine.spark.cluster.placement import one_task_each
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
 from gscope.engine.storage.transfer.access import parquet_rows, read_parquet, using
@@ -130,6 +128,11 @@ def run_attempts(
     """Return the result of ``work`` for each item, each in a task, with a name of its attempt."""
     if not items:
         return []
+    # Loaded with Spark only: the job runs the tasks of small steps itself.
+    from pyspark import TaskContext
+
+    from gscope.engine.spark.cluster.placement import one_task_each
+
     # Workers of a killed job may still write to the same folder.
     job = secrets.token_hex(4)
     files = files_of(session)

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.engine.running.vectors import arrow_type
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.aggregate_task import (
     DISTINCT,
     REPEATED,
@@ -22,6 +21,7 @@ from gscope.engine.spark.tasks.aggregate_task import (
 )
 from gscope.engine.spark.tasks.columns import TaskRows
 from gscope.engine.storage.counts import Counts
+from gscope.engine.storage.payload_counts import payload_counts
 from gscope.engine.windows.counted import Counted
 from gscope.engine.windows.layout import Layout, Numbers
 from gscope.queries.expressions.expressions import Column

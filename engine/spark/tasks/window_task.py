@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from gscope.engine.running.row_hashes import KeptGroups
 from gscope.engine.spark.sql import aggregation, slices
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.sql.inputs import Sources
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of, flat, is_column, is_computable
 from gscope.engine.spark.tasks.released_rows import UNKNOWN, released_condition
@@ -27,6 +26,7 @@ from gscope.engine.spark.tasks.window_answers import (
     window_schema,
 )
 from gscope.engine.storage.parquet_files import FileWriter, State, WrittenFile, part_name
+from gscope.engine.storage.payload_counts import payload_counts
 from gscope.engine.windows.assembly import Assembly
 from gscope.engine.windows.pieces import NUMBER
 from gscope.engine.windows.saved import WindowStates

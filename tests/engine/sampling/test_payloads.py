@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 from tests.engine.sampling.sampled import Packet, Sampled, packet
 
 from gscope.engine.sampling.values import SampleRows
-from gscope.engine.spark.sql.attempt_counts import payload_counts
 from gscope.engine.spark.tasks.sample_task import SampleTask
 from gscope.engine.storage.counts import Counts
+from gscope.engine.storage.payload_counts import payload_counts
 
 if TYPE_CHECKING:
     from pathlib import Path

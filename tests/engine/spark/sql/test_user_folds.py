@@ -8,7 +8,8 @@ import pytest
 from tests.support.user_code import offered
 
 from gscope.engine.spark.sql.expressions import column_leaf, to_sql
-from gscope.engine.spark.sql.udf import register_functions, user_failures
+from gscope.engine.spark.sql.udf import register_functions
+from gscope.engine.spark.sql.user_failures import user_failures
 from gscope.engine.spark.sql.user_folds import fold_sql, register_folds
 from gscope.errors import UserCodeError
 from gscope.queries.catalog.evaluate import call
