@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from gscope.capture.heartbeats.demands import Demands
 from gscope.capture.lfta.counters import InterfaceCounters, LftaCounters
 from gscope.capture.log.batches import StreamSpec
 from gscope.capture.log.log import StreamLog, read_log
@@ -20,11 +18,14 @@ from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.queries.expressions.types import Direction
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Batch, EndOfStream, Extent, Heartbeat, Punctuation
-from gscope.queries.streams.process_events import CaptureProgress
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
     from pathlib import Path
+
+    from gscope.capture.heartbeats.demands import Demands
+    from gscope.queries.streams.process_events import CaptureProgress
 
 SECOND = 1_000_000_000
 YEAR = 365 * 86_400 * SECOND
