@@ -20,6 +20,7 @@ from tests.golden.driver import Job, Variation, replayed, streamed
 
 from gscope.capture.interface.base import Feed
 from gscope.capture.lfta.runtime import LftaRuntime
+from gscope.capture.replay import side_by_side
 from gscope.capture.shedding.load_control import next_border
 from gscope.capture.shedding.moving_thresholds import begin_moving
 from gscope.capture.shedding.settings import SheddingMode, SheddingSettings
@@ -92,6 +93,8 @@ class Mover:
             mock.patch.object(Feed, "__init__", begun),
             mock.patch.object(Feed, "process", moved),
             mock.patch.object(LftaRuntime, "kernel_entry", return_value=None),
+            # In threads, the interfaces would share the random numbers by chance.
+            mock.patch.object(side_by_side, "usable_cores", return_value=1),
         ):
             yield
 

@@ -40,11 +40,11 @@ def test_queries_are_answered_without_a_home_and_with_one_that_is_closed(
     }
     cache = own / "tmp" / f"gscope-{UID}" / "cache"
     assert answer(own, environment) == "tb,n\n0,3\n"
-    kernels = set(cache.rglob("*.nbi"))
+    kernels = set(cache.rglob("*.o"))
     assert kernels, "kernels are kept"
     # OpenShift sets HOME to the root folder, which the user cannot write to.
     assert answer(own, environment | {"HOME": "/"}) == "tb,n\n0,3\n"
-    assert set(cache.rglob("*.nbi")) == kernels, "kernels are found again"
+    assert set(cache.rglob("*.o")) == kernels, "kernels are found again"
 
 
 def answer(own: Path, environment: dict[str, str]) -> str:

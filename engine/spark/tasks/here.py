@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -54,20 +54,23 @@ class TasksHere:
         """
         # A job that was killed may have left files in the same folder.
         job = secrets.token_hex(4)
+        failed = threading.Event()
+
+        def run(number: int, task: Runnable[_R]) -> _R:
+            if failed.is_set():
+                raise CancelledError
+            try:
+                return task.run(f"{job}-{number}")
+            except BaseException:
+                failed.set()
+                raise
+            finally:
+                with self._counting:
+                    self._ended += 1
+
         with ThreadPoolExecutor(self.cores, "task") as pool:
-
-            def run(number: int, task: Runnable[_R]) -> _R:
-                try:
-                    return task.run(f"{job}-{number}")
-                except BaseException:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise
-                finally:
-                    with self._counting:
-                        self._ended += 1
-
             futures = [pool.submit(run, number, task) for number, task in enumerate(tasks)]
-            # Tasks that were cancelled are behind the one that failed.
+            # Tasks that did not begin are behind the one that failed.
             return [future.result() for future in futures]
 
     def measured_attempts(

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from tests.capture.sources.af_packet.network import DEVICE, SENDER, own_network, run_ip
+from tests.support.gscope_command import wait_for
 from tests.support.requirements import needs_root
 
 from gscope.capture.sources.af_packet.interfaces import Interface, list_interfaces
@@ -28,7 +29,9 @@ def test_state_addresses_and_link_type_are_the_kernel_s() -> None:
         run_ip("address", "add", "10.9.0.1", "peer", "10.9.0.2/32", "dev", DEVICE)
         run_ip("link", "set", DEVICE, "address", "02:00:00:00:00:01")
         run_ip("link", "set", SENDER, "down")
-        found = {each.name: each for each in list_interfaces()}
+        # The kernel notes the lost carrier a moment later.
+        wait_for(lambda: interfaces()[DEVICE].state == "no carrier", "the carrier's loss")
+        found = interfaces()
     device = found[DEVICE]
     assert device == Interface(
         DEVICE,
@@ -40,6 +43,10 @@ def test_state_addresses_and_link_type_are_the_kernel_s() -> None:
     )
     assert (device.link_type.number, found["any"].link_type.number) == (1, 113)
     assert (found[SENDER].state, found["lo"].state) == ("down", "down")
+
+
+def interfaces() -> dict[str, Interface]:
+    return {each.name: each for each in list_interfaces()}
 
 
 def test_what_forbids_capturing_is_reported_with_the_command_that_grants_it(
