@@ -17,12 +17,17 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.replay import FLOW_QUERY
-from gscope.capture.interface.open_log import open_log
-from gscope.capture.replay import side_by_side
-from gscope.capture.replay.replay_capture import replay_capture
-from gscope.capture.settings import CaptureSettings, InterfaceSettings
-from gscope.queries.compile import CompileContext, QueryText, compile_queries
+from gscope.queries.run_folder.startup import settle
+
+# As the daemon does: before numpy is imported, whose BLAS would start threads that spin.
+settle()
+
+from benchmarks.replay import FLOW_QUERY  # noqa: E402
+from gscope.capture.interface.open_log import open_log  # noqa: E402
+from gscope.capture.replay import side_by_side  # noqa: E402
+from gscope.capture.replay.replay_capture import replay_capture  # noqa: E402
+from gscope.capture.settings import CaptureSettings, InterfaceSettings  # noqa: E402
+from gscope.queries.compile import CompileContext, QueryText, compile_queries  # noqa: E402
 
 REHEARSAL_BYTES = 4 << 20
 
