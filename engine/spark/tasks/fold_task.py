@@ -6,6 +6,7 @@ value of their keys, which no other task has. Tasks write answers and states the
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -85,8 +86,9 @@ class FoldRunner(StateRunner):
         # Each part of the groups would read all segments: not worthwhile for a few threads.
         is_alone = is_small or (found is not None and not self._spark.is_ready)
         if is_alone and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
-            rows, counts = self._reduced(work, node, found)
-            return [task.run(0, "driver", rows, None, counts)]
+            with nullcontext() if is_small else self._here.slots:
+                rows, counts = self._reduced(work, node, found)
+                return [task.run(0, "driver", rows, None, counts)]
         if found is not None and not found[0].reads_texts:
             tuples, files = found
             return self._attempted(

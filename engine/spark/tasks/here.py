@@ -28,17 +28,20 @@ MOST_ROWS = 8_000_000
 
 
 class TasksHere:
-    """Runs tasks in threads of this process; for the thread that evaluates steps.
+    """Runs tasks in threads of this process; for all threads that evaluate a step.
 
     Args:
         cores: the number of threads; None for one on each core that this process may use.
 
     Attributes:
         cores: the number of threads.
+        slots: held while a task runs, also by folds of other threads: so at most one for each core
+            has its rows in memory.
     """
 
     def __init__(self, cores: int | None = None) -> None:
         self.cores = cores or len(os.sched_getaffinity(0))
+        self.slots = threading.Semaphore(self.cores)
         self._ended = 0
         self._counting = threading.Lock()
 
@@ -60,7 +63,8 @@ class TasksHere:
             if failed.is_set():
                 raise CancelledError
             try:
-                return task.run(f"{job}-{number}")
+                with self.slots:
+                    return task.run(f"{job}-{number}")
             except BaseException:
                 failed.set()
                 raise
