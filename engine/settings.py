@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 _MUCH_BYTES = 4 << 30
+_SPARK_AT_ONCE_BYTES = 16 << 30
 _LITTLE_BYTES = 8 << 20
 
 
@@ -76,7 +77,7 @@ class JobSettings:
             not self.leaves_all_to_spark
             and not self.is_live
             and self.expected_bytes is not None
-            and not self.expects_much
+            and self.expected_bytes < _SPARK_AT_ONCE_BYTES
         )
 
     @property
