@@ -119,20 +119,26 @@ class TraceClock:
         self._retire()
         may_run_ahead = self._settings.may_run_ahead
         with SideBySide(self._active, may_run_ahead=may_run_ahead) as together:
-            while self._active and not self._stop.is_set() and self._step(together):
+            while self._reading and not self._stop.is_set() and self._step(together):
                 pass
-        for interface in self._active:
+        # Clocks of heartbeats never fall.
+        for interface in sorted(self._active, key=lambda each: each.reached_ns):
             self._end(interface)
         self._report_progress()
 
+    @property
+    def _reading(self) -> list[TraceInterface]:
+        """The interfaces that have not reached the end of their input."""
+        return [interface for interface in self._active if not interface.is_ended]
+
     def _step(self, together: SideBySide) -> bool:
         """Move the clock; return False if stopped meanwhile."""
-        first_ns = min(interface.head_ns for interface in self._active)
+        first_ns = min(interface.head_ns for interface in self._reading)
         part_bytes = PART_BYTES if together.is_threaded else 0
         until_ns = self._until(first_ns, part_bytes)
         if not self._is_due(until_ns):
             return False
-        together.advance(self._active, until_ns, self._stop.is_set, self._before_fetch)
+        together.advance(self._reading, until_ns, self._stop.is_set, self._before_fetch)
         for interface in self._active:
             self._observers.on_turn(interface)
         if self._stop.is_set():
@@ -146,7 +152,7 @@ class TraceClock:
 
     def _reached(self, until_ns: int) -> int:
         """Return the time that all interfaces have reached: ``until_ns``, or a tick before it."""
-        heads = [each.head_ns for each in self._active if not each.is_ended]
+        heads = [each.head_ns for each in self._reading]
         interval = self._settings.interval_ns
         reached_ns = min([until_ns, *(head // interval * interval for head in heads)])
         return reached_ns if self._clock_ns is None else max(reached_ns, self._clock_ns)
@@ -165,7 +171,7 @@ class TraceClock:
             intervals = max(1, int(self._settings.speed * _LEAST_STEP_S * 1e9 / interval))
             tick = min(tick, clock + intervals * interval)
         elif self._settings.may_run_ahead:
-            shortest = min(interface.expected_ns(part_bytes) for interface in self._active)
+            shortest = min(interface.expected_ns(part_bytes) for interface in self._reading)
             tick = max(tick, shortest // interval * interval)
         return min(tick if clock is None else max(tick, clock), MAX_TIME_NS)
 
@@ -183,10 +189,12 @@ class TraceClock:
         return True
 
     def _retire(self) -> None:
-        for interface in self._active:
-            if interface.is_ended:
-                self._end(interface)
-        self._active = [interface for interface in self._active if not interface.is_ended]
+        """End the interfaces without further packets, once the clock has passed their last one."""
+        clock_ns = MIN_TIME_NS if self._clock_ns is None else self._clock_ns
+        ended = [e for e in self._active if e.is_ended and e.reached_ns <= clock_ns]
+        for interface in ended:
+            self._end(interface)
+        self._active = [interface for interface in self._active if interface not in ended]
 
     def _end(self, interface: TraceInterface) -> None:
         """End the streams of ``interface``, with a last heartbeat at the time of its last packet.

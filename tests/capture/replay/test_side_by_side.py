@@ -49,3 +49,18 @@ def test_what_fails_in_a_thread_ends_the_replay(
     monkeypatch.setattr(ScriptedRuntime, "process", broken)
     with pytest.raises(CaptureError, match="b"):
         Replayed(tmp_path, {"a": [[1]], "b": [[1]]})
+
+
+def test_a_step_that_ends_early_promises_only_what_all_have_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each block of a second is a step of its own, and each step sends heartbeats."""
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
+    for module in (side_by_side, trace_clock):
+        monkeypatch.setattr(module, "PART_BYTES", 1)
+    monkeypatch.setattr(trace_clock, "HEARTBEAT_PACKETS", 1)
+    dense = [[n * SECOND // 10] for n in range(100)]
+    replayed = Replayed(tmp_path, {"a": dense, "b": dense[::3], "c": [[9 * SECOND]]}, skew_ns=0)
+    replayed.check()
+    assert replayed.runtimes["a"].times == [time for block in dense for time in block]
+    assert beats(replayed, "a")[-1] >= 8 * SECOND
