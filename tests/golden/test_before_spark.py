@@ -11,7 +11,11 @@ from tests.golden.driver import BACKLOG, COMPILED, Variation, answer
 from tests.support.divided_steps import divided_steps
 from tests.support.long_form import cases
 
+from gscope.engine.spark import evaluation
 from gscope.engine.spark.small_steps import needs_sql
+from gscope.engine.spark.tasks import fold_task
+from gscope.queries.plan.program import RunningNode
+from gscope.queries.plan.sampling_operator import SampleNode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +43,11 @@ def named(value: Case | Variation) -> str:
     return value.name
 
 
+def keeps_rows(case: Case) -> bool:
+    nodes = case.program(case.files, 1).nodes
+    return any(isinstance(node, RunningNode | SampleNode) for node in nodes)
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_one_step_gives_the_same_rows_without_spark_where_no_sql_is_needed(
@@ -60,6 +69,30 @@ def test_many_steps_and_crashes_give_the_same_rows(
     """Batches of a backlog also hold rows that a step may not read yet."""
     rows = answer(case.program(case.files, partitions), case.files, variation, UnreadySpark(spark))
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("most_state_rows", [0, fold_task.MAX_STATE_ROWS])
+@pytest.mark.parametrize("case", [case for case in CASES if keeps_rows(case)], ids=named)
+def test_states_of_large_steps_are_folded_here_too(
+    case: Case,
+    most_state_rows: int,
+    spark: SparkSession,
+    partitions: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In parts, each of which reads all segments, or, while states are small, in one."""
+    monkeypatch.setattr(evaluation, "SMALL_STEP_ROWS", -1)
+    monkeypatch.setattr(fold_task, "MAX_STATE_ROWS", most_state_rows)
+    unready = UnreadySpark(spark)
+    program = case.program(case.files, partitions)
+    rows = answer(program, case.files, STEPS, unready)
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+    assert needs_sql(program) or unready.asked == 0
+
+
+def test_there_are_cases_that_keep_rows() -> None:
+    assert {"dup_seq", "talkers"} <= {case.name for case in CASES if keeps_rows(case)}
 
 
 @pytest.mark.spark
