@@ -78,10 +78,11 @@ SMALL = JobSettings(cores=1, heap_bytes=512 << 20)
 
 def test_the_settings_say_which_runs_may_do_without_spark() -> None:
     small = 1 << 20
-    assert JobSettings(expected_bytes=small).starts_spark_when_needed
+    for size in (small, 15 << 30):
+        assert JobSettings(expected_bytes=size).starts_spark_when_needed
     others = (
         JobSettings(),
-        JobSettings(expected_bytes=5 << 30),
+        JobSettings(expected_bytes=17 << 30),
         JobSettings(expected_bytes=small, is_live=True),
         JobSettings(expected_bytes=small, master="local[2]"),
         JobSettings(expected_bytes=small, spark_conf={"spark.eventLog.enabled": "false"}),
