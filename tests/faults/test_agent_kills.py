@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -213,7 +214,8 @@ def test_epochs_that_lack_a_killed_agent_are_those_that_are_marked(
     sender.start()
     wait_for(lambda: latest("b.up"), "answers of both hosts")
     seconds.agents["b"].kill()
-    killed = latest("a.up")
+    # Answers may be seconds behind.
+    killed = int(time.time())
     wait_for(lambda: latest("a.up") >= killed + 10, "answers without agent b")
     assert any(each["host"] == "b" for each in marks(seconds))
     seconds.agents["b"].start_again()
