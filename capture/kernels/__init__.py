@@ -1,1 +1,1 @@
-"""Compiled code: the numba door, intrinsics, and compiled kernels on disk."""
+"""Kernels: marked, compiled by numba or natively, kept on disk, loaded."""

@@ -127,7 +127,7 @@ def native_kernel(*kinds: AnyKind, result: AnyKind) -> Callable[[F], NativeKerne
 
     Args:
         kinds: kinds of its parameters.
-        result: kind of its result: INT, NOTHING, or a record of INT and of such records.
+        result: kind of its result: INT, BOOL, NOTHING, or a record of INT, BOOL and such records.
     """
 
     def marked(function: F) -> NativeKernel:

@@ -56,9 +56,9 @@ class SideBySide:
             self._pool.shutdown()
 
     @property
-    def is_threaded(self) -> bool:
-        """Whether interfaces have threads."""
-        return self._pool is not None
+    def part_bytes(self) -> int:
+        """Bytes of input for which a step should last; 0 without threads, which need no long steps."""
+        return 0 if self._pool is None else PART_BYTES
 
     def advance(
         self,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
 from gscope.capture.process.observers import CaptureObservers
-from gscope.capture.replay.side_by_side import PART_BYTES, SideBySide
+from gscope.capture.replay.side_by_side import SideBySide
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.process_events import CaptureProgress
 
@@ -134,8 +134,7 @@ class TraceClock:
     def _step(self, together: SideBySide) -> bool:
         """Move the clock; return False if stopped meanwhile."""
         first_ns = min(interface.head_ns for interface in self._reading)
-        part_bytes = PART_BYTES if together.is_threaded else 0
-        until_ns = self._until(first_ns, part_bytes)
+        until_ns = self._until(first_ns, together.part_bytes)
         if not self._is_due(until_ns):
             return False
         together.advance(self._reading, until_ns, self._stop.is_set, self._before_fetch)

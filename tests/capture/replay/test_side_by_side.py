@@ -21,8 +21,7 @@ def test_no_interface_runs_far_ahead_of_a_denser_one(
 ) -> None:
     """In threads, a step is as long as the densest interface takes for ``PART_BYTES``."""
     monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
-    for module in (side_by_side, trace_clock):
-        monkeypatch.setattr(module, "PART_BYTES", 2000)
+    monkeypatch.setattr(side_by_side, "PART_BYTES", 2000)
     monkeypatch.setattr(trace_clock, "HEARTBEAT_PACKETS", 1)
     dense = [[n * SECOND + k * SECOND // 10 for k in range(10)] for n in range(400)]
     inputs = {"dense": dense, "sparse": [[n * SECOND] for n in sparse]}
@@ -56,8 +55,7 @@ def test_a_step_that_ends_early_promises_only_what_all_have_passed(
 ) -> None:
     """Each block of a second is a step of its own, and each step sends heartbeats."""
     monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
-    for module in (side_by_side, trace_clock):
-        monkeypatch.setattr(module, "PART_BYTES", 1)
+    monkeypatch.setattr(side_by_side, "PART_BYTES", 1)
     monkeypatch.setattr(trace_clock, "HEARTBEAT_PACKETS", 1)
     dense = [[n * SECOND // 10] for n in range(100)]
     replayed = Replayed(tmp_path, {"a": dense, "b": dense[::3], "c": [[9 * SECOND]]}, skew_ns=0)

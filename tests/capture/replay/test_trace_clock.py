@@ -169,8 +169,7 @@ def test_late_is_decided_by_packets_alone_and_all_promises_hold(
     for interval in (SECOND, 7 * SECOND // 3):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(side_by_side, "usable_cores", lambda: cores)
-            for module in (side_by_side, trace_clock):
-                patch.setattr(module, "PART_BYTES", part_bytes)
+            patch.setattr(side_by_side, "PART_BYTES", part_bytes)
             patch.setattr(trace_clock, "HEARTBEAT_PACKETS", heartbeat_packets)
             replayed = Replayed(
                 tmp_path_factory.mktemp("log"),
