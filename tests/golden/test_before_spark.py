@@ -11,7 +11,7 @@ from tests.golden.driver import BACKLOG, COMPILED, Variation, answer
 from tests.support.divided_steps import divided_steps
 from tests.support.long_form import cases
 
-from gscope.engine.spark import evaluation
+from gscope.engine.spark import evaluation, task_planner
 from gscope.engine.spark.small_steps import needs_sql
 from gscope.engine.spark.tasks import fold_task
 from gscope.queries.plan.program import RunningNode
@@ -89,6 +89,18 @@ def test_states_of_large_steps_are_folded_here_too(
     rows = answer(program, case.files, STEPS, unready)
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
     assert needs_sql(program) or unready.asked == 0
+
+
+@pytest.mark.spark
+def test_tasks_with_more_rows_than_the_job_may_hold_wait_for_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (case,) = (each for each in CASES if each.name == "flow")
+    unready = UnreadySpark(spark)
+    monkeypatch.setattr(task_planner, "MOST_ROWS", 0)
+    rows = answer(case.program(case.files, 1), case.files, COMPILED, unready)
+    assert {query: sorted(found) for query, found in rows.items()} == case.expected()
+    assert unready.asked
 
 
 def test_there_are_cases_that_keep_rows() -> None:

@@ -144,6 +144,27 @@ def test_what_is_computed_of_groups_is_what_spark_computes(
     assert rows(ours) == rows(theirs)
 
 
+def test_distinct_texts_are_those_of_a_plain_loop(tmp_path: Path) -> None:
+    text = "SELECT tb, count_distinct(str_suffix(TCP_data, 2)) as c FROM TCP GROUP BY time/10 as tb"
+    columns = program(text).lftas[0].stream_schema.columns
+    assert [column.name for column in columns[:1]] == ["tb"]
+    chance = random.Random(5)
+    texts = [
+        chance.choice([None, b"", b"a", b"xa", b"yxa", b"\xff\x00", b"zyx"]) for _ in range(300)
+    ]
+    epochs = [n % 7 for n in range(300)]
+    table = pa.table({"tb": epochs, columns[1].name: pa.array(texts, pa.binary())})
+    pq.write_table(table, tmp_path / "s.parquet")
+    found = merged(MergeTask(merge(text), (str(tmp_path / "s.parquet"),)))
+    suffixes: dict[int, set[bytes]] = {epoch: set() for epoch in epochs}
+    for epoch, value in zip(epochs, texts, strict=True):
+        if value is not None:
+            suffixes[epoch].add(value[-2:])
+    assert {row["tb"]: row["c"] for row in found.to_pylist()} == {
+        epoch: len(values) for epoch, values in suffixes.items()
+    }
+
+
 PAIRS = (
     "SELECT tb, who, {} FROM (SELECT S.tb as tb, S.srcIP as who, S.window as w, A.timestamp - S.timestamp as f"
     " FROM packets S JOIN packets A WHERE S.tb = A.tb and S.srcIP = A.srcIP) as pairs GROUP BY tb, who"
