@@ -8,9 +8,10 @@ packets reads ``PART_BYTES``.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Self
+
+from gscope.queries.cores import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 
 PART_BYTES = 16 << 20
 """About the most that an interface reads in a step: some thousandths of a second of work."""
-
-
-def usable_cores() -> int:
-    """Return the number of cores on which this process may run."""
-    return len(os.sched_getaffinity(0))
 
 
 class SideBySide:

@@ -141,9 +141,13 @@ def compute(expression: Expression, leaf: Callable[[str], Vector], rows: int) ->
         if lenient is not None:
             return lenient(arguments)
         kinds = {argument.type for argument in expression.arguments}
-        rule = _STRICT.get(expression.function)
-        if rule is not None and not kinds & {GsqlType.STRING, GsqlType.IP}:
-            return _strict(rule, arguments)
+        if not kinds & {GsqlType.STRING, GsqlType.IP}:
+            chosen = _OF_NUMBERS.get(expression.function)
+            if chosen is not None:
+                return chosen(arguments)
+            rule = _STRICT.get(expression.function)
+            if rule is not None:
+                return _strict(rule, arguments)
     return _row_by_row(expression, arguments, rows)
 
 
@@ -212,6 +216,26 @@ def _is_less(a: Array, b: Array) -> Array:
     return held
 
 
+def _rounded(a: Array) -> Array:
+    """Return the nearest whole numbers, of a half the one farther from zero."""
+    whole = np.trunc(a)
+    away = np.where(np.abs(a - whole) >= 0.5, np.copysign(1.0, a), 0.0)
+    # Zeros become positive.
+    made: Array = whole + away + 0.0
+    return made
+
+
+def _as_integers(a: Array) -> Vector:
+    whole = np.trunc(a)
+    fits = np.isfinite(whole) & (whole >= -_LIMIT) & (whole < _LIMIT)
+    return Vector(np.where(fits, whole, 0.0).astype(np.int64), fits)
+
+
+def _is_one_of(a: Array, *choices: Array) -> Array:
+    held: Array = np.logical_or.reduce([_is_equal(a, choice) for choice in choices])
+    return held
+
+
 def _scaled(a: Array, factor: Array) -> Array:
     return _bounded(np.floor(a * factor + 0.5))
 
@@ -272,6 +296,14 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "neg_float": np.negative,
     "abs_float": np.abs,
     "div_float": _unless_zero(np.divide),
+    "mod_float": _unless_zero(np.fmod),
+    "floor_float": lambda a: np.floor(a) + 0.0,
+    "ceil_float": lambda a: np.ceil(a) + 0.0,
+    "round_float": _rounded,
+    "float_to_int": _as_integers,
+    # Of all functions outside the four operations, only this is the same to the last bit everywhere.
+    "sqrt": lambda a: Vector(np.sqrt(np.where(a < 0, 0.0, a)), ~(a < 0)),
+    "in": _is_one_of,
     "eq": _is_equal,
     "ne": lambda a, b: ~_is_equal(a, b),
     "lt": _is_less,
@@ -289,6 +321,7 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "int_to_ts": lambda a: a,
     "ts_add": np.add,
     "ts_sub": np.subtract,
+    "ts_idiv": _unless_zero(_truncated),
     "ts_diff": lambda a, b: (a - b).astype(np.float64) / 1e6,
     "non_temporal": lambda a: a,
     "sample_groups": lambda groups: groups,
@@ -334,6 +367,28 @@ def _chosen(is_first: Array, first: Vector, second: Vector) -> Vector:
     )
 
 
+def _extreme(
+    is_better: Callable[[Array, Array], Array],
+) -> Callable[[Sequence[Vector]], Vector]:
+    """Return the choice of the best value that is not NULL; of equal ones it is the first."""
+
+    def extreme(arguments: Sequence[Vector]) -> Vector:
+        made = arguments[0]
+        for other in arguments[1:]:
+            is_chosen = other.valid & (~made.valid | is_better(other.values, made.values))
+            made = _chosen(is_chosen, other, made)
+        return made
+
+    return extreme
+
+
+_OF_NUMBERS: dict[str, Callable[[Sequence[Vector]], Vector]] = {
+    "min_of": _extreme(_is_less),
+    "max_of": _extreme(lambda a, b: _is_less(b, a)),
+    "is_true": lambda arguments: never_null(arguments[0].is_true()),
+}
+"""Functions of numbers and truth values that treat NULL themselves."""
+
 _LENIENT: dict[str, Callable[[Sequence[Vector]], Vector]] = {
     "and": _and,
     "or": _or,
@@ -345,5 +400,5 @@ _LENIENT: dict[str, Callable[[Sequence[Vector]], Vector]] = {
 }
 """Functions that treat NULL themselves."""
 
-VECTORIZED = frozenset((*_STRICT, *_LENIENT))
+VECTORIZED = frozenset((*_STRICT, *_LENIENT, *_OF_NUMBERS))
 """Functions that ``compute`` applies to whole columns, at least of numbers."""

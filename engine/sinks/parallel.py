@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
+
+from gscope.queries.cores import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +42,7 @@ def side_by_side(work: Callable[[_I], _R], items: Sequence[_I]) -> Iterator[_R]:
     if len(items) <= 1:
         yield from map(work, items)
         return
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     waiting: deque[Future[_R]] = deque()
     with ThreadPoolExecutor(cores) as pool:
         for item in items:

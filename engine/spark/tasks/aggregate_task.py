@@ -14,22 +14,27 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gscope.engine.running.halves import as_floats, joined_halves
+from gscope.engine.spark.tasks.aggregate_parts import (
+    DISTINCT,
+    LIST,
+    REPEATED,
+    Fold,
+    MergedAggregate,
+    MergeParts,
+    fold_name,
+    merge_parts,
+)
 from gscope.engine.spark.tasks.columns import (
-    INTEGERS,
     TaskRows,
     columns_of,
     flat,
     is_column,
     is_computable,
-    is_of_text,
 )
 from gscope.engine.spark.tasks.group_folds import BITS, OWN_FOLDS, fold_groups
 from gscope.engine.spark.tasks.task import read_files
 from gscope.engine.spark.tasks.top_task import FirstRows
 from gscope.engine.storage.payload_counts import payload_counts
-from gscope.queries.catalog.aggregate.halves import high_half, low_half
-from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.catalog.aggregates import of_no_tuples
 from gscope.queries.expressions.expressions import Column, Expression, Literal, NamedExpression
 from gscope.queries.expressions.types import GsqlType
@@ -37,35 +42,17 @@ from gscope.queries.plan.program_sampling import RATE_COLUMN
 from gscope.queries.plan.whole_input import is_global
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from gscope.engine.storage.counts import Counts
     from gscope.queries.expressions.schema import Schema
-    from gscope.queries.plan.program import Aggregate, AggregationNode
-
-_OF_PARTIALS = {"count": "sum", "sum": "sum", "min": "min", "max": "max"} | {b: b for b in BITS}
-_OF_ROWS = {**_OF_PARTIALS, "count": "count"}
-_OF_FLOATS = {"min": "least", "max": "greatest", "sum": "float_sum"}
-"""The fold that merges the one partial of an aggregate, or computes the aggregate from rows."""
+    from gscope.queries.plan.program import AggregationNode
 
 _AGAIN = {"count": "sum", "count_all": "sum"}
 """The fold of folded values, where it is not the same fold."""
 
 _SAME_AGAIN = frozenset({"sum", "min", "max", *BITS})
 """Folds that fold their own results."""
-
-_DISTINGUISHED = (*INTEGERS, GsqlType.IP, GsqlType.STRING)
-"""The types of values whose number is counted; equal floats may have different bits."""
-
-DISTINCT = "#distinct"
-REPEATED = "#repeated"
-"""Columns of a merge besides its folds: the number of values, and of tuples that had one."""
-
-_ROWS_THEMSELVES = Column("", GsqlType.NULL, is_nullable=False)
-"""The column that ``count_all`` folds."""
-
-Fold = tuple[Expression, str]
-"""An expression, and the fold of its values: one of Arrow or of ``OWN_FOLDS``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +66,7 @@ class PartialMerge:
         folds: the expressions to merge, each with its fold.
         distinct: the expression whose distinct values are counted; None if none are.
         counted: the partial count of tuples with a value of ``distinct``; None if it is not needed.
-        aggregates: the name, the function and the merged columns of each aggregate.
+        aggregates: how each aggregate follows from the merged columns.
         having: the condition on groups, over the names of keys and aggregates.
         columns: the columns of the output, over the same names.
         of_no_rows: the keys and aggregates of the group that exists even without rows; () if no
@@ -93,7 +80,7 @@ class PartialMerge:
     folds: tuple[Fold, ...]
     distinct: Expression | None
     counted: Expression | None
-    aggregates: tuple[tuple[str, str, tuple[str, ...]], ...]
+    aggregates: tuple[MergedAggregate, ...]
     having: Expression | None
     columns: tuple[NamedExpression, ...]
     of_no_rows: tuple[NamedExpression, ...] = ()
@@ -155,48 +142,70 @@ def answers_of(merge: PartialMerge, groups: TaskRows) -> tuple[pa.Table, Counts]
 def plain_merge(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     """Return ``node`` over rows of ``schema`` as a plain merge; None if it is more than that.
 
-    It is one if every aggregate adds, compares or counts numbers, if the distinct values of at most
-    one column are counted, and if nothing but a payload's reader computes with addresses and texts.
+    It is one if tasks compute every aggregate, and if nothing but a payload's reader computes with
+    addresses and texts.
     """
     return merge_of(node, schema) if node.aggregates else None
 
 
 def merge_of(node: AggregationNode, schema: Schema) -> PartialMerge | None:
     """Return ``node`` as a plain merge as ``plain_merge`` does, also if it has no aggregates."""
-    parts = [_merge_parts(aggregate, schema) for aggregate in node.aggregates]
-    wholes = [part for part in parts if part is not None]
-    distinct = {part.distinct for part in wholes} - {None}
-    counted = {part.counted for part in wholes} - {None}
-    folds = tuple(dict.fromkeys(fold for part in wholes for fold in part.folds))
-    is_simple = len(wholes) == len(parts) and len(distinct) <= 1 and len(counted) <= 1
-    has_floats = any(fold in OWN_FOLDS and fold not in BITS for _, fold in folds)
-    is_ordered_once = len({value for value, fold in folds if fold == "float_sum"}) <= 1
-    if not is_simple or not is_ordered_once or (distinct and has_floats):
+    parts = _parts_of(node, schema)
+    if parts is None:
         return None
+    distinct = {part.distinct for part in parts} - {None}
+    counted = {part.counted for part in parts} - {None}
     keys = [key.expression for key in node.keys]
     conditions = [each for each in (node.predicate, node.having) if each is not None]
     if (
         not all(map(is_column, [*keys, *(c.expression for c in node.columns)]))
         or any(key.type is GsqlType.FLOAT and not _is_rate(key) for key in keys)
         or not all(map(is_computable, conditions))
-        or distinct & set(keys)
     ):
         return None
     return PartialMerge(
         query=node.query,
         predicate=node.predicate,
         keys=node.keys,
-        folds=folds,
+        folds=tuple(dict.fromkeys(fold for part in parts for fold in part.folds)),
         distinct=next(iter(distinct), None),
         counted=next(iter(counted), None),
         aggregates=tuple(
-            (aggregate.name, aggregate.function, part.sources)
-            for aggregate, part in zip(node.aggregates, wholes, strict=True)
+            part.merged(aggregate.name)
+            for aggregate, part in zip(node.aggregates, parts, strict=True)
         ),
         having=node.having,
         columns=node.columns,
         of_no_rows=_of_no_rows(node) if is_global(node.keys, node.epoch) else (),
         top=FirstRows.kept_by(node.top, node.schema),
+    )
+
+
+def _parts_of(node: AggregationNode, schema: Schema) -> list[MergeParts] | None:
+    """Return what the aggregates of ``node`` need of one merge; None if it is more than that."""
+    for lists_values in (False, True):
+        found = [merge_parts(a, schema, lists_values=lists_values) for a in node.aggregates]
+        parts = [part for part in found if part is not None]
+        if len(parts) == len(found) and _fit_together(parts, node):
+            return parts
+    return None
+
+
+def _fit_together(parts: Sequence[MergeParts], node: AggregationNode) -> bool:
+    """Return whether one merge can fold what several aggregates need.
+
+    The different values of one expression, which is no key, may be counted beside folds that are
+    folded again. Values that are added in their order are of one expression.
+    """
+    distinct = {part.distinct for part in parts} - {None}
+    folds = [fold for part in parts for fold in part.folds]
+    has_whole = any(fold == LIST or (fold in OWN_FOLDS and fold not in BITS) for _, fold in folds)
+    return (
+        len(distinct) <= 1
+        and len({part.counted for part in parts} - {None}) <= 1
+        and not (distinct and has_whole)
+        and not distinct & {key.expression for key in node.keys}
+        and len({value for value, fold in folds if fold == "float_sum"}) <= 1
     )
 
 
@@ -214,86 +223,6 @@ def _of_no_rows(node: AggregationNode) -> tuple[NamedExpression, ...]:
     return (*node.keys, *aggregates)
 
 
-@dataclass(frozen=True, slots=True)
-class _MergeParts:
-    """What one aggregate needs of the merge: its sources are columns of ``PartialMerge.folds``."""
-
-    sources: tuple[str, ...]
-    folds: tuple[Fold, ...] = ()
-    distinct: Expression | None = None
-    counted: Expression | None = None
-
-    @classmethod
-    def of(cls, *folds: Fold) -> _MergeParts:
-        return cls(tuple(fold_name(fold) for fold in folds), folds)
-
-
-def _merge_parts(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
-    if aggregate.function in ("count_distinct", "count_dups"):
-        return _counted_values(aggregate, schema)
-    return _of_partials(aggregate, schema) if aggregate.partials else _of_rows(aggregate)
-
-
-def _of_partials(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
-    partials = [_partial(name, schema) for name in aggregate.partials]
-    if aggregate.arguments or any(partial.type not in INTEGERS for partial in partials):
-        return None
-    if aggregate.function == "avg" or aggregate.can_wrap:
-        return _MergeParts.of(*((partial, "sum") for partial in partials))
-    fold = _OF_PARTIALS.get(aggregate.function)
-    if fold is None or len(partials) != 1 or aggregate.type not in INTEGERS:
-        return None
-    return _MergeParts.of((partials[0], fold))
-
-
-def _of_rows(aggregate: Aggregate) -> _MergeParts | None:
-    if aggregate.function == "count" and not aggregate.arguments:
-        return _MergeParts.of((_ROWS_THEMSELVES, "count_all"))
-    if len(aggregate.arguments) != 1 or not is_column(aggregate.arguments[0]):
-        return None
-    (value,) = aggregate.arguments
-    is_float = value.type is GsqlType.FLOAT
-    if aggregate.function == "count":
-        return _MergeParts.of((value, "count"))
-    if not is_float and value.type not in INTEGERS:
-        return None
-    if is_float and aggregate.function in MOMENTS_BY_NAME:
-        return _MergeParts.of((value, aggregate.function))
-    folds = _OF_FLOATS if is_float else _OF_ROWS
-    if aggregate.can_wrap:
-        return _MergeParts.of(*_halves(value)) if aggregate.function == "sum" else None
-    if aggregate.function == "avg":
-        sums = ((value, folds["sum"]),) if is_float else _halves(value)
-        return _MergeParts.of(*sums, (value, "count"))
-    fold = folds.get(aggregate.function)
-    return None if fold is None else _MergeParts.of((value, fold))
-
-
-def _halves(value: Expression) -> tuple[Fold, ...]:
-    return (low_half((value,)), "sum"), (high_half((value,)), "sum")
-
-
-def _counted_values(aggregate: Aggregate, schema: Schema) -> _MergeParts | None:
-    value = aggregate.arguments[0]
-    if not (isinstance(value, Column) or is_of_text(value)) or value.type not in _DISTINGUISHED:
-        return None
-    if aggregate.function == "count_distinct":
-        return _MergeParts((DISTINCT,), distinct=value)
-    if not aggregate.partials:
-        return None
-    counted = _partial(aggregate.partials[0], schema)
-    return _MergeParts((REPEATED, DISTINCT), distinct=value, counted=counted)
-
-
-def _partial(name: str, schema: Schema) -> Column:
-    return Column(name, schema[name].type, is_nullable=True)
-
-
-def fold_name(fold: Fold) -> str:
-    """Return the name of the column with the values of ``fold``."""
-    return f"{fold[0]} {fold[1]}"
-
-
 def partial_groups(merge: PartialMerge, rows: TaskRows) -> pa.Table:
     """Return folds that ``groups_of_partials`` folds again: one row for each group.
 
@@ -301,7 +230,7 @@ def partial_groups(merge: PartialMerge, rows: TaskRows) -> pa.Table:
     """
     keys = {key.name: rows.column(key.expression) for key in merge.keys}
     folds = _folds(merge)
-    values = {str(v): rows.column(v) for v, fold in folds if fold != "count_all"}
+    values = {str(v): _values(rows, v, fold) for v, fold in folds if fold != "count_all"}
     named = {fold_name(fold): (str(fold[0]), fold[1]) for fold in folds}
     table = pa.table({f"#{name}": column for name, column in keys.items()} | values)
     names = list(table.column_names[: len(keys)])
@@ -310,6 +239,14 @@ def partial_groups(merge: PartialMerge, rows: TaskRows) -> pa.Table:
     # First each value once, however often its group was evicted; then values are counted.
     table = table.append_column(DISTINCT, rows.column(merge.distinct))
     return fold_groups(table, [*names, DISTINCT], named)
+
+
+def _values(rows: TaskRows, value: Expression, fold: str) -> pa.Array | pa.ChunkedArray:
+    """Return a column to fold; lists hold integers of 64 bits, and texts themselves."""
+    column = rows.column(value)
+    if fold == LIST and pa.types.is_dictionary(column.type):
+        return flat(column).dictionary_decode()
+    return column.cast(pa.int64()) if fold == LIST and pa.types.is_integer(column.type) else column
 
 
 def groups_of_partials(merge: PartialMerge, partials: pa.Table) -> pa.Table:
@@ -381,36 +318,7 @@ def aggregates_of(
         counts: receives the counts.
     """
     columns = {}
-    for name, function, sources in merge.aggregates:
-        merged = [folded(source) for source in sources]
-        if function == "sum" and len(merged) > 1:
-            columns[name], wrapped = joined_halves(flat(merged[0]), flat(merged[1]))
-            counts.add_wrapped_sums(merge.query, wrapped)
-            continue
-        final: Callable[..., pa.ChunkedArray] = _FINALS.get(function, _as_it_is)
-        columns[name] = final(*merged)
+    for each in merge.aggregates:
+        columns[each.name], wrapped = each.of([folded(source) for source in each.sources])
+        counts.add_wrapped_sums(merge.query, wrapped)
     return columns
-
-
-def _as_it_is(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column
-
-
-def _average(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
-    # Without values there is no total.
-    *sums, count = columns
-    if len(sums) == 1:
-        total = sums[0].cast(pa.float64(), safe=False)
-    else:
-        is_null = sums[0].is_null().to_numpy(zero_copy_only=False)
-        low, high = (part.fill_null(0).to_numpy() for part in sums)
-        total = pa.chunked_array([pa.array(as_floats(low, high), mask=is_null)])
-    return pc.divide(total, count.cast(pa.float64(), safe=False))
-
-
-def _duplicates(present: pa.ChunkedArray, distinct: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.fill_null(pc.subtract(present, distinct), 0)
-
-
-_FINALS: dict[str, Callable[..., pa.ChunkedArray]] = {"avg": _average, "count_dups": _duplicates}
-"""How an aggregate is computed from several merged columns."""

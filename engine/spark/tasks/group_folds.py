@@ -101,7 +101,7 @@ _ALL_BUT_SIGN = np.int64(MAX_INT)
 
 OWN_FOLDS: dict[str, Callable[[pa.ListArray], pa.Array]] = {
     **{name: _of_bits(*rule) for name, rule in BITS.items()},
-    **{name: _of_lists(moment.of_floats) for name, moment in MOMENTS_BY_NAME.items()},
+    **{name: _of_lists(moment.of_values) for name, moment in MOMENTS_BY_NAME.items()},
     "least": _end_of_floats(np.minimum),
     "greatest": _end_of_floats(np.maximum),
     "float_sum": lambda sums: sums,

@@ -7,13 +7,14 @@ rows are the same here. Arrow and numpy release the interpreter's lock, so threa
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from gscope.queries.cores import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +41,7 @@ class TasksHere:
     """
 
     def __init__(self, cores: int | None = None) -> None:
-        self.cores = cores or len(os.sched_getaffinity(0))
+        self.cores = cores or usable_cores()
         self.slots = threading.Semaphore(self.cores)
         self._ended = 0
         self._counting = threading.Lock()

@@ -9,13 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from gscope.engine.running.vectors import arrow_type
+from gscope.engine.spark.tasks.aggregate_parts import DISTINCT, LIST, REPEATED, fold_name
 from gscope.engine.spark.tasks.aggregate_task import (
-    DISTINCT,
-    REPEATED,
     PartialMerge,
     aggregates_of,
     answers_of,
-    fold_name,
     merge_of,
     merged_groups,
 )
@@ -180,7 +178,7 @@ class WindowAnswers:
 
     def _of_single(self, merge: PartialMerge, rows: _WindowRows) -> tuple[pa.Table, Counts]:
         """Return the answers of rows that are groups; keys are looked up behind HAVING."""
-        folds = {fold_name(fold): fold[0] for fold in merge.folds}
+        folds = {fold_name(fold): fold for fold in merge.folds}
         layout, counted = self._plan.layout, self._plan.counted
         counts = {}
         if counted is not None:
@@ -189,9 +187,11 @@ class WindowAnswers:
         def folded(name: str) -> pa.Array:
             if name in counts:
                 return pa.array(np.ascontiguousarray(rows.numbers.sums[:, counts[name]]))
-            column = folds[name]
+            column, fold = folds[name]
             assert isinstance(column, Column)
-            return rows.column(column)
+            values = rows.column(column)
+            # Each group is one row.
+            return _lists_of_one(values) if fold == LIST else values
 
         made: dict[str, pa.Array] = aggregates_of(merge, folded, self.counts)
         keys = {key.name: key.expression for key in merge.keys}
@@ -206,6 +206,11 @@ class WindowAnswers:
         table = answers.table(merge.columns)
         table = table if merge.top is None else merge.top.of(table)
         return table, payload_counts(answers.outcomes)
+
+
+def _lists_of_one(values: pa.Array) -> pa.ListArray:
+    offsets = pa.array(np.arange(len(values) + 1, dtype=np.int32))
+    return pa.ListArray.from_arrays(offsets, values)
 
 
 def _taken(made: dict[str, pa.Array], chosen: Array) -> dict[str, pa.Array]:

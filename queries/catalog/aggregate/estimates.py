@@ -67,12 +67,19 @@ def estimate(entries: Iterable[tuple[int | None, int | None]]) -> int:
         if bucket is not None and value is not None:
             least[bucket] = min(value, least.get(bucket, value))
     empty = BUCKETS - len(least)
-    if empty:
-        linear = math.log(BUCKETS / empty)
-        if linear <= _LINEAR_UP_TO:
-            return round(BUCKETS * linear)
+    linear = linear_estimate(empty)
+    if linear is not None:
+        return linear
     mean = (empty + math.fsum((v + 1) / (_REST + 1) for v in least.values())) / BUCKETS
     return round(BUCKETS * _values_a_bucket(mean))
+
+
+def linear_estimate(empty: int) -> int | None:
+    """Return the estimate by the number of empty buckets; None if it is more accurate by minima."""
+    if not empty:
+        return None
+    linear = math.log(BUCKETS / empty)
+    return round(BUCKETS * linear) if linear <= _LINEAR_UP_TO else None
 
 
 def _values_a_bucket(mean: float) -> float:

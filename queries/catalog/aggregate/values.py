@@ -91,7 +91,11 @@ def top(pairs: Iterable[tuple[Any, int]], k: int, type_name: bytes) -> bytes:
         type_name: the type of the values, which decides their format.
     """
     best = sorted(counts(pairs), key=lambda pair: -pair[1])[:k]
-    kind = GsqlType(type_name.decode())
+    return top_text(best, GsqlType(type_name.decode()))
+
+
+def top_text(best: Iterable[tuple[Any, int]], kind: GsqlType) -> bytes:
+    """Return values of a type, with their counts, in the format of ``top``."""
     return b", ".join(b"%b=%d" % (_text(value, kind), count) for value, count in best)
 
 
