@@ -17,6 +17,7 @@ from gscope.engine.running.groups import number_groups
 from gscope.engine.running.halves import joined_halves
 from gscope.engine.running.spark_hash import spark_hash
 from gscope.engine.storage.counts import Counts
+from gscope.engine.storage.texts import as_text
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
@@ -170,8 +171,7 @@ def _is_mergeable(aggregate: Aggregate) -> bool:
 def _as_spark(column: pa.Array) -> pa.Array:
     """Return a column in the type in which Spark emits it; addresses and texts have others."""
     if pa.types.is_binary(column.type):
-        texts = [None if text is None else text.decode("iso-8859-1") for text in column.to_pylist()]
-        return pa.array(texts, pa.string())
+        return as_text(column)
     return column.cast(pa.binary()) if pa.types.is_fixed_size_binary(column.type) else column
 
 

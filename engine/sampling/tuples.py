@@ -11,6 +11,7 @@ import pyarrow as pa
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.sampling.values import SampleRows
 from gscope.engine.sinks.row_order import in_order as rows_in_order
+from gscope.engine.storage.texts import as_text
 from gscope.engine.storage.transfer.access import read_parquet
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.expressions.expressions import Column, walk
@@ -158,10 +159,5 @@ def _as_read(column: pa.ChunkedArray, kind: GsqlType) -> pa.ChunkedArray:
         return column
     if kind is not GsqlType.STRING:
         return column.cast(wanted)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return column.cast(wanted)
-    coded = column.combine_chunks().dictionary_encode()
-    texts = [None if v is None else v.decode("iso-8859-1") for v in coded.dictionary.to_pylist()]
-    return pa.chunked_array([pa.array(texts, wanted).take(coded.indices)])
+    texts = as_text(column)
+    return texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts])

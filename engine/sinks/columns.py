@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from gscope.engine.sinks.addresses import addresses_as_text
 from gscope.engine.sinks.parallel import ROWS_AT_ONCE, by_columns
 from gscope.engine.sinks.pieces import cut_text
+from gscope.engine.storage.texts import as_bytes
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT
 
@@ -138,9 +139,9 @@ def _readable(column: pa.Array, schema: ColumnSchema) -> pa.Array | pa.ChunkedAr
         case GsqlType.IP:
             return _addresses(column)
         case GsqlType.STRING if schema.is_binary:
-            return pc.cast(_bytes(column), pa.binary())
+            return pc.cast(as_bytes(column), pa.binary())
         case GsqlType.STRING:
-            return for_each_distinct(_bytes(column), lambda value: cut_text(value, escape))
+            return for_each_distinct(as_bytes(column), lambda value: cut_text(value, escape))
         case GsqlType.MAC:
             return for_each_distinct(column, lambda value: value.to_bytes(6).hex(":"))
         case GsqlType.TIMESTAMP:
@@ -149,15 +150,6 @@ def _readable(column: pa.Array, schema: ColumnSchema) -> pa.Array | pa.ChunkedAr
             return pc.cast(column, pa.int64())
         case _:
             return column
-
-
-def _bytes(column: pa.Array) -> pa.Array:
-    """Return a STRING column as bytes; Spark's strings hold one byte in each character."""
-    if not pa.types.is_string(column.type):
-        return column
-    encoded = column.dictionary_encode()
-    values = [value.encode("iso-8859-1") for value in encoded.dictionary.to_pylist()]
-    return pa.array(values, pa.binary()).take(encoded.indices)
 
 
 def for_each_distinct(column: pa.Array, text: Callable[..., str]) -> pa.Array:

@@ -42,11 +42,7 @@ def needs_sql(program: Program) -> bool:
 
 
 def _is_plain(program: Program, node: HftaNode) -> bool:
-    inputs = node_inputs(node)
-    queries = [each.query for each in inputs if isinstance(each, QueryInput)]
-    # Tasks, folds and the log store texts in different forms.
-    if queries and any(program.input_schema(each).has_text for each in inputs):
-        return False
+    queries = [each.query for each in node_inputs(node) if isinstance(each, QueryInput)]
     match node:
         case AggregationNode():
             return plain_merge(node, program.input_schema(node.input)) is not None

@@ -23,7 +23,14 @@ from gscope.engine.spark.tasks.released_rows import (
     released_rows_condition,
 )
 from gscope.engine.spark.tasks.select_task import SelectTask, is_plain_selection
-from gscope.engine.spark.tasks.task import MAX_TASK_ROWS, TASK_ROWS, FileTask, TaskResult, run_tasks
+from gscope.engine.spark.tasks.task import (
+    MAX_TASK_ROWS,
+    TASK_ROWS,
+    FileTask,
+    TaskResult,
+    run_tasks,
+    texts_of,
+)
 from gscope.engine.spark.tasks.top_task import TopTask
 from gscope.engine.spark.tasks.union_task import UnionTask
 from gscope.engine.steps.steps import Carry
@@ -37,7 +44,6 @@ from gscope.queries.plan.program import (
     MergeNode,
     SelectionNode,
     TopNode,
-    node_inputs,
 )
 from gscope.queries.streams.messages import Batch
 
@@ -258,12 +264,14 @@ class TaskStage:
     ) -> Iterator[_Planned]:
         """Yield the tasks of an operator, and note where its results will be; nothing for SQL."""
         query, plan = work.node.query, self._plan_of(work)
-        parts = [] if plan is None else self._parts(work, run.results, uses)
+        parts = [] if plan is None else self._parts(work, run.results)
         if plan is None or not parts:
             return
         run.results[query] = self._new_result(query, step.number)
+        is_read = uses.get(query, 0) > len(self._delivered(work.node))
+        texts = texts_of(work.node.schema) if is_read else ()
         for number, part in enumerate(parts):
-            yield part.rows, query, self._file_task(work, plan(part), run, number)
+            yield part.rows, query, self._file_task(work, plan(part), run, number, texts)
 
     def _super_task(self, node: SuperNode, step: Step, run: StageRun) -> _Planned:
         query = node.work.node.query
@@ -272,9 +280,15 @@ class TaskStage:
         task = node.task(tuple(str(node.folder / file.name) for file in files))
         return sum(file.rows for file in files), query, self._file_task(node.work, task, run, 0)
 
-    def _file_task(self, work: Work, task: Task, run: StageRun, number: int) -> FileTask:
+    def _delivered(self, node: HftaNode) -> list[str]:
+        """Return the results that consist of the rows of ``node``."""
+        return [result for result, query in self._results.items() if query == node.query]
+
+    def _file_task(
+        self, work: Work, task: Task, run: StageRun, number: int, texts: tuple[str, ...] = ()
+    ) -> FileTask:
         temporal = tuple(column.name for column in work.node.schema.temporal)
-        return FileTask(task, run.folder(work.node.query), number, temporal)
+        return FileTask(task, run.folder(work.node.query), number, temporal, texts)
 
     def _run(self, tasks: Sequence[_Planned | _Chained], run: StageRun) -> None:
         """Run tasks, largest first, as one Spark job, or here; check what they have written."""
@@ -353,16 +367,12 @@ class TaskStage:
             case _:
                 return None
 
-    def _parts(
-        self, work: Work, done: Mapping[str, StageResult], uses: Mapping[str, int]
-    ) -> list[_Part]:
+    def _parts(self, work: Work, done: Mapping[str, StageResult]) -> list[_Part]:
         """Return what the tasks of ``work`` read; nothing if ``work`` is left to SQL."""
         node = work.node
         if work.state is not None:
             return []
-        delivered = [result for result, query in self._results.items() if query == node.query]
-        is_read = uses.get(node.query, 0) > len(delivered)
-        if len(delivered) > 1 or (is_read and node.schema.has_text):
+        if len(self._delivered(node)) > 1:
             return []
         is_logged = self._inputs.reads_segments(work)
         parts = self._of_segments(work) if is_logged else self._of_queries(work, done)
@@ -380,15 +390,12 @@ class TaskStage:
             within = tuple(released_rows_condition(work, taken) for taken in work.inputs)
         else:
             return []
-        schemas = (self._program.input_schema(source) for source in node_inputs(work.node))
         waited = [taken.batches for taken in work.inputs]
         sides = [[done[name] for name in taken.upstream] for taken in work.inputs]
         stored: list[Batch | WrittenFile]
         stored = [part for side in sides for each in side for part in each.parts]
         stored += [batch for side in waited for _, batch in side]
-        # Text is stored in another form by tasks than by folds and by Spark.
-        has_text = any(schema.has_text for schema in schemas)
-        if has_text or UNKNOWN in (*within, *at_home) or _are_long(stored):
+        if UNKNOWN in (*within, *at_home) or _are_long(stored):
             return []
         files = tuple(
             (*self._inputs.stored_paths(batches), *(file for each in side for file in each.files))

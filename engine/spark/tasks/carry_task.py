@@ -10,7 +10,7 @@ import pyarrow as pa
 from gscope.engine.spark.staging.outputs import kept_from
 from gscope.engine.spark.tasks.columns import TaskRows
 from gscope.engine.spark.tasks.released_rows import UNKNOWN, between
-from gscope.engine.spark.tasks.task import read_files
+from gscope.engine.spark.tasks.task import read_files, texts_of, with_texts
 from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.expressions.expressions import Column
@@ -47,18 +47,16 @@ class KeptRows:
         if not rows.count:
             return None
         writer = FileWriter(path.parent, path.name, [each.name for each in self.schema.temporal])
-        writer.write(pa.table({each.name: rows.column(each) for each in columns}))
+        table = pa.table({each.name: rows.column(each) for each in columns})
+        writer.write(with_texts(table, texts_of(self.schema)))
         file = writer.close()
         assert file is not None
         return Batch(self.upstream, step, file.name, file.rows, file.size_bytes, file.extents)
 
 
 def kept_rows(work: Work, taken: ReleasedInput, upstream: str, schema: Schema) -> KeptRows | None:
-    """Return what a side of ``work`` keeps of ``upstream``; None if Spark must choose the rows.
-
-    Text is stored in another form by tasks than by Spark, which may read the file.
-    """
-    if taken.epoch is None or schema.has_text:
+    """Return what a side of ``work`` keeps of ``upstream``; None if Spark must choose the rows."""
+    if taken.epoch is None:
         return None
     least = kept_from(work, taken, upstream)
     if least == NOTHING:

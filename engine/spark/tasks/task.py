@@ -17,6 +17,7 @@ import pyarrow as pa
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
+from gscope.engine.storage.texts import as_bytes, as_text
 from gscope.engine.storage.transfer.access import parquet_rows, read_parquet, using
 from gscope.engine.storage.transfer.run_files import files_of
 from gscope.queries.expressions.types import GsqlType
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from gscope.engine.storage.parquet_files import WrittenFile
     from gscope.queries.expressions.expressions import Column
+    from gscope.queries.expressions.schema import Schema
 
 _I = TypeVar("_I")
 _R = TypeVar("_R", covariant=True)
@@ -75,21 +77,37 @@ class FileTask:
         folder: the folder of the file.
         number: the number of the file in the folder, in the order of epochs.
         temporal: the names of the temporal columns that are written.
+        texts: the names of the STRING columns that are written in Spark's form, as other operators
+            may be SQL; answers that nothing reads hold bytes.
     """
 
     task: Task
     folder: Path
     number: int
     temporal: tuple[str, ...]
+    texts: tuple[str, ...] = ()
 
     def run(self, attempt: str) -> TaskResult:
         """Do the work; ``attempt`` makes the name of the file unique."""
         began_ns = time.thread_time_ns()
         writer = FileWriter(self.folder, part_name(self.number, attempt), self.temporal)
-        counts = self.task.run(writer.write)
+        counts = self.task.run(lambda table: writer.write(with_texts(table, self.texts)))
         file = writer.close()
         assert file is not None
         return TaskResult(file, counts, time.thread_time_ns() - began_ns)
+
+
+def texts_of(schema: Schema) -> tuple[str, ...]:
+    """Return the names of the STRING columns of a schema."""
+    return tuple(each.name for each in schema.columns if each.type is GsqlType.STRING)
+
+
+def with_texts(table: pa.Table, texts: Iterable[str]) -> pa.Table:
+    """Return rows with the STRING columns ``texts`` in Spark's form."""
+    for name in texts:
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, as_text(table[name]))
+    return table
 
 
 class Runnable(Protocol[_R]):
@@ -162,11 +180,15 @@ def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
 
 
 def _as_stored(table: pa.Table, kinds: Mapping[str, GsqlType]) -> pa.Table:
-    """Return rows with addresses of 16 bytes, which folds and Spark write without a length."""
+    """Return rows in the form of the log: folds and Spark write addresses without a length, and text."""
     for name, kind in kinds.items():
-        if kind is GsqlType.IP and pa.types.is_binary(table.schema.field(name).type):
-            place = table.schema.get_field_index(name)
-            table = table.set_column(place, name, table[name].cast(STORED[kind]))
+        column = stored = table[name]
+        if kind is GsqlType.IP and pa.types.is_binary(column.type):
+            column = column.cast(STORED[kind])
+        elif kind is GsqlType.STRING:
+            column = as_bytes(column)
+        if column is not stored:
+            table = table.set_column(table.schema.get_field_index(name), name, column)
     return table
 
 
