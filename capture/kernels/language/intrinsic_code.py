@@ -21,8 +21,7 @@ _I1 = ir.IntType(1)
 
 def _load(width: Any, *, big_endian: bool = False) -> Build:
     def build(builder: Any, address: Any) -> Any:
-        value = builder.load(builder.inttoptr(address, width.as_pointer()))
-        value.align = 1
+        value = builder.load(builder.inttoptr(address, width.as_pointer()), align=1)
         if big_endian:
             value = builder.bswap(value)
         return value if width is _I64 else builder.zext(value, _I64)
@@ -33,19 +32,17 @@ def _load(width: Any, *, big_endian: bool = False) -> Build:
 def _store(width: Any) -> Build:
     def build(builder: Any, address: Any, value: Any) -> None:
         narrow = value if width is _I64 else builder.trunc(value, width)
-        builder.store(narrow, builder.inttoptr(address, width.as_pointer())).align = 1
+        builder.store(narrow, builder.inttoptr(address, width.as_pointer()), align=1)
 
     return build
 
 
 def _load_float(builder: Any, address: Any) -> Any:
-    value = builder.load(builder.inttoptr(address, _F64.as_pointer()))
-    value.align = 1
-    return value
+    return builder.load(builder.inttoptr(address, _F64.as_pointer()), align=1)
 
 
 def _store_float(builder: Any, address: Any, value: Any) -> None:
-    builder.store(value, builder.inttoptr(address, _F64.as_pointer())).align = 1
+    builder.store(value, builder.inttoptr(address, _F64.as_pointer()), align=1)
 
 
 def _load_alone(builder: Any, address: Any) -> Any:
@@ -132,11 +129,9 @@ def _fold_product(builder: Any, a: Any, b: Any) -> Any:
 
 
 def _prefetch(builder: Any, address: Any) -> None:
-    name = "llvm.prefetch.p0i8"
-    function = builder.module.globals.get(name)
-    if function is None:
-        signature = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _I32, _I32, _I32])
-        function = ir.Function(builder.module, signature, name)
+    pointer = _I8.as_pointer()
+    signature = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
+    function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], signature)
     # Read, keep in all levels of the cache, data.
     builder.call(function, [builder.inttoptr(address, _I8.as_pointer()), _I32(0), _I32(3), _I32(1)])
 

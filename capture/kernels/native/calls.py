@@ -60,10 +60,7 @@ def build_external(called: External, builder: Any, words: Sequence[Any]) -> Any:
     """Build a call of a function of the C library from words of 64 bits; return one."""
     result = ir.IntType(called.result_bits)
     parameters = [ir.IntType(bits) for bits in called.parameter_bits]
-    function = builder.module.globals.get(called.name)
-    if function is None:
-        signature = ir.FunctionType(result, parameters)
-        function = ir.Function(builder.module, signature, called.name)
+    function = builder.module.declare(called.name, ir.FunctionType(result, parameters))
     given = [
         word if of == word.type else builder.trunc(word, of)
         for word, of in zip(words, parameters, strict=True)

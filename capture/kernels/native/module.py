@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from llvmlite import ir
 
 from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind, word_count
+from gscope.capture.kernels.native.assembly import Builder, Function, Module
 from gscope.capture.kernels.native.inference import Inference
 from gscope.capture.kernels.native.source import python_function, source_of
 from gscope.capture.kernels.native.statements import Statements, llvm_result
@@ -66,7 +67,7 @@ class KernelModule:
     """
 
     def __init__(self, linked: Mapping[Any, Linked] | None = None) -> None:
-        self._module = ir.Module("kernel")
+        self._module = Module()
         self._linked = {python_function(each): facts for each, facts in (linked or {}).items()}
         self._declared: dict[FunctionType, Any] = {}
         self._inferred: dict[_Use, Inference] = {}
@@ -94,10 +95,10 @@ class KernelModule:
             function, dict(zip(parameters, kinds, strict=True)), {}
         )
         count = len(compiled.args) + isinstance(result, RecordKind)
-        exported = ir.Function(
+        exported = Function(
             self._module, ir.FunctionType(_I64, [_I64] * count), exported_name(function)
         )
-        builder = ir.IRBuilder(exported.append_basic_block("entry"))
+        builder = Builder(exported, exported.append_basic_block("entry"))
         value = builder.call(compiled, exported.args[: len(compiled.args)])
         match result:
             case Kind.INT:
@@ -158,8 +159,8 @@ class KernelModule:
         linked = self._linked[function]
         assert kinds == linked.kinds, function.__name__
         if function not in self._declared:
-            self._declared[function] = ir.Function(
-                self._module, linked.llvm_type, exported_name(function)
+            self._declared[function] = self._module.declare(
+                exported_name(function), linked.llvm_type
             )
         return self._declared[function]
 
@@ -168,7 +169,7 @@ class KernelModule:
         types = [of for each in given for of in llvm_types(inference.variables[each])]
         result = llvm_result(inference.result)
         unique = self._module.get_unique_name(f"{name}.part")
-        function = ir.Function(self._module, ir.FunctionType(result, types), unique)
+        function = Function(self._module, ir.FunctionType(result, types), unique)
         function.linkage = "internal"
         function.attributes.add("nounwind")
         Statements(inference, function, self._function_for).build()

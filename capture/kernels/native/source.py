@@ -6,6 +6,8 @@ import ast
 import builtins
 import functools
 import inspect
+import itertools
+import linecache
 import textwrap
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,7 +44,7 @@ def source_of(function: FunctionType) -> Source:
     Raises:
         KernelSyntaxError: it has parameters that kernels do not have.
     """
-    (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    (node,) = ast.parse(_text_of(function)).body
     assert isinstance(node, ast.FunctionDef)
     given = node.args
     if given.vararg or given.kwarg or given.defaults or given.kwonlyargs or given.posonlyargs:
@@ -51,6 +53,22 @@ def source_of(function: FunctionType) -> Source:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     scope = function.__globals__ | {name: cell.cell_contents for name, cell in cells}
     return Source(node.name, tuple(each.arg for each in given.args), tuple(body), scope)
+
+
+def _text_of(function: FunctionType) -> str:
+    """Return the source of a function.
+
+    ``inspect`` splits it into tokens to find its end. Where a function of a module ends, a line follows
+    that is not indented, as the one behind the parameters may be.
+    """
+    lines = linecache.getlines(function.__code__.co_filename)[
+        function.__code__.co_firstlineno - 1 :
+    ]
+    if not lines or lines[0][:1].isspace():
+        return textwrap.dedent(inspect.getsource(function))
+    head = next(n for n, line in enumerate(lines) if line.startswith("def "))
+    body = itertools.takewhile(lambda line: line[0] in " \n)#", lines[head + 1 :])
+    return "".join([*lines[: head + 1], *body])
 
 
 def python_function(called: object) -> FunctionType | None:

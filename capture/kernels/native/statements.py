@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from gscope.capture.kernels.language.kinds import AnyKind, Kind
+from gscope.capture.kernels.native.assembly import Builder
 from gscope.capture.kernels.native.expressions import Expressions
 from gscope.capture.kernels.native.source import UNKNOWN, unsupported
 from gscope.capture.kernels.native.values import Value, llvm_types
@@ -40,7 +41,7 @@ class Statements:
 
     def __init__(self, inference: Inference, function: Any, function_for: FunctionFor) -> None:
         self._inference = inference
-        self._build = ir.IRBuilder(function.append_basic_block("entry"))
+        self._build = Builder(function, function.append_basic_block("entry"))
         self._expressions = Expressions(inference, function, self._build, function_for)
         self._loops: list[tuple[Any, Any]] = []
         given = iter(function.args)
