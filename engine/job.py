@@ -280,7 +280,10 @@ class Job:
         self._events.send(
             StepCommitted(
                 step=commit.step,
-                outputs=tuple(CommittedOutput(**asdict(output)) for output in commit.outputs),
+                outputs=tuple(
+                    CommittedOutput(each.query, each.path, each.rows, each.files)
+                    for each in commit.outputs
+                ),
                 bounds=bounds,
                 watermarks={query: state["watermark"] for query, state in operators.items()},
                 step_s=step_s,

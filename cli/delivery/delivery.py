@@ -15,6 +15,7 @@ from gscope.engine.sinks.pieces import bounded_pieces
 from gscope.engine.storage.outputs import read_output, remove_output
 from gscope.engine.storage.read_ahead import ReadAhead
 from gscope.errors import EngineError
+from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import StreamInput
 from gscope.queries.plan.row_order import visible
 from gscope.queries.plan.whole_input import answers_at_the_end
@@ -318,7 +319,11 @@ class Delivery:
         """Yield the rows of an output, in order."""
         path, found = self._outputs / output.path, 0
         order = self._orders[output.query]
-        for table in read_output(path, order.temporal, output.files, keys=order.keys):
+        schema = self._schemas[output.query]
+        addresses = {column.name for column in schema.columns if column.type is GsqlType.IP}
+        for table in read_output(
+            path, order.temporal, output.files, keys=order.keys, addresses=addresses
+        ):
             found += table.num_rows
             yield table
         if found != output.rows:

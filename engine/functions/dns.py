@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gscope.engine.functions.base import ForeignPayload, Undecodable, host_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-_HEADER = struct.Struct(">HHHHHH")
-_LENGTH_BYTES = 2
-_IS_RESPONSE = 0x8000
-_IS_AUTHORITATIVE = 0x0400
-_IS_TRUNCATED = 0x0200
-_RESPONSE_CODE = 0x000F
+HEADER = struct.Struct(">HHHHHH")
+LENGTH_BYTES = 2
+IS_RESPONSE = 0x8000
+IS_AUTHORITATIVE = 0x0400
+IS_TRUNCATED = 0x0200
+RESPONSE_CODE = 0x000F
 _POINTER = 0xC0
 _MAPPED_IPV4 = 0xFFFF << 32
 _INTERNET = 1
 _ADDRESS_BYTES = {1: 4, 28: 16}
 """The sizes of A and AAAA records."""
 
-_OPCODES = frozenset({0, 1, 2, 4, 5, 6})
-_QUESTION_BYTES, _RECORD_BYTES = 5, 11
-_LARGEST_MESSAGE = 0xFFFF
-_LONGEST_LABEL = 63
-_ROOT = b"."
+OPCODES = frozenset({0, 1, 2, 4, 5, 6})
+QUESTION_BYTES, RECORD_BYTES = 5, 11
+LARGEST_MESSAGE = 0xFFFF
+LONGEST_LABEL = 63
+ROOT = b"."
 
 _FULL_SEGMENT = 512
 """The least payload of a full TCP segment on any path (RFC 879 requires 536 bytes)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
+class _Message(NamedTuple):
     data: bytes
     id: int
     flags: int
@@ -44,7 +42,7 @@ class _Message:
 
     @property
     def is_response(self) -> bool:
-        return bool(self.flags & _IS_RESPONSE)
+        return bool(self.flags & IS_RESPONSE)
 
     @property
     def opcode(self) -> int:
@@ -80,18 +78,18 @@ def qclass(payload: bytes) -> int | None:
 def rcode(payload: bytes) -> int | None:
     """Return the response code: 0 for no error, 3 for a nonexistent name; None in a query."""
     message = _message(payload)
-    return message.flags & _RESPONSE_CODE if message.is_response else None
+    return message.flags & RESPONSE_CODE if message.is_response else None
 
 
 def is_authoritative(payload: bytes) -> bool | None:
     """Return whether the server answers for its own zone; None in a query."""
     message = _message(payload)
-    return bool(message.flags & _IS_AUTHORITATIVE) if message.is_response else None
+    return bool(message.flags & IS_AUTHORITATIVE) if message.is_response else None
 
 
 def is_truncated(payload: bytes) -> bool:
     """Return whether the message was too long for its datagram, so that TCP has to be used."""
-    return bool(_message(payload).flags & _IS_TRUNCATED)
+    return bool(_message(payload).flags & IS_TRUNCATED)
 
 
 def answers(payload: bytes) -> int:
@@ -107,7 +105,7 @@ def is_response(payload: bytes) -> bool:
 def address(payload: bytes) -> int | None:
     """Return the address in the first A or AAAA record among the answers; None without one."""
     message = _message(payload)
-    data, place = message.data, _HEADER.size
+    data, place = message.data, HEADER.size
     if not message.answers:
         return None
     for _ in range(message.questions):
@@ -129,39 +127,38 @@ def address(payload: bytes) -> int | None:
 
 def _message(payload: bytes) -> _Message:
     """Return the message, after checking its header for impossible values."""
-    is_cut = len(payload) < _HEADER.size
+    is_cut = len(payload) < HEADER.size
     for data in _candidates(payload):
-        if len(data) < _HEADER.size:
+        if len(data) < HEADER.size:
             break
-        number, flags, questions, answered, authorities, additional = _HEADER.unpack_from(data)
+        number, flags, questions, answered, authorities, additional = HEADER.unpack_from(data)
         records = answered + authorities + additional
-        least = _HEADER.size + questions * _QUESTION_BYTES + records * _RECORD_BYTES
-        if (flags >> 11) & 0xF not in _OPCODES or least > _LARGEST_MESSAGE:
+        least = HEADER.size + questions * QUESTION_BYTES + records * RECORD_BYTES
+        if (flags >> 11) & 0xF not in OPCODES or least > LARGEST_MESSAGE:
             continue
         if questions:
             if _end_of_name(data) is None:
                 # Hardly any other protocol has a header that is possible here.
                 is_cut = True
                 continue
-        elif not records and not flags & _IS_RESPONSE:
+        elif not records and not flags & IS_RESPONSE:
             continue
         return _Message(data, number, flags, questions, answered)
     raise Undecodable if is_cut else ForeignPayload
 
 
-def _candidates(payload: bytes) -> Iterator[bytes]:
-    """Yield the payload, and the part after its first two bytes if they can be its length.
+def _candidates(payload: bytes) -> tuple[bytes, ...]:
+    """Return the payload, and the part after its first two bytes if they can be its length.
 
     If they match the length exactly, that is not a coincidence, so this part comes first. A message
     that continues in the next segment is assumed only for a full segment.
     """
-    rest = payload[_LENGTH_BYTES:]
-    length = int.from_bytes(payload[:_LENGTH_BYTES])
-    if length == len(rest):
-        yield rest
-    yield payload
-    if length < len(rest) or len(payload) >= _FULL_SEGMENT:
-        yield rest
+    length, rest = int.from_bytes(payload[:LENGTH_BYTES]), len(payload) - LENGTH_BYTES
+    if length == rest:
+        return payload[LENGTH_BYTES:], payload
+    if length < rest or len(payload) >= _FULL_SEGMENT:
+        return payload, payload[LENGTH_BYTES:]
+    return (payload,)
 
 
 @cache
@@ -180,13 +177,13 @@ def _dpkt() -> tuple[Callable[[bytes, int], tuple[str, int]], type[Exception]]:
 def _name(data: bytes) -> bytes:
     unpack_name, unreadable = _dpkt()
     try:
-        name = unpack_name(data, _HEADER.size)[0].encode()
+        name = unpack_name(data, HEADER.size)[0].encode()
     except UnicodeDecodeError as error:
         # labels are bytes; dpkt wants them to be UTF-8
         name = error.object
     except unreadable as error:
         raise Undecodable from error
-    return host_name(name) or _ROOT
+    return host_name(name) or ROOT
 
 
 def _behind_name(message: _Message, offset: int) -> int | None:
@@ -207,7 +204,7 @@ def _behind_record_name(data: bytes, place: int) -> int:
             return place + 1
         if length & _POINTER == _POINTER:
             return place + 2
-        if length > _LONGEST_LABEL:
+        if length > LONGEST_LABEL:
             raise Undecodable
         place += 1 + length
     raise Undecodable
@@ -219,12 +216,12 @@ def _end_of_name(data: bytes) -> int | None:
     A name that is cut off ends after the data. Pointers are invalid here: only the header precedes
     the name.
     """
-    place = _HEADER.size
+    place = HEADER.size
     while place < len(data):
         length = data[place]
         if length == 0:
             return place + 1
-        if length > _LONGEST_LABEL:
+        if length > LONGEST_LABEL:
             return None
         place += 1 + length
     return len(data) + 1

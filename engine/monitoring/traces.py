@@ -242,7 +242,7 @@ class Tracer:
         taken_ns = max(each.taken_ns for each in seen)
         read_ns = max(taken_ns, self._advance_ns)
         hops.append(_hop("inbox", "inbox", received_ns, taken_ns - received_ns, read_ns))
-        reached = {name for each in seen for name in _reached(steps, each.message.stream)}
+        reached = frozenset[str]().union(*(steps.reached(each.message.stream) for each in seen))
         return [*hops, *_operator_hops(steps, reached, _end_ns(hops[-1]), works, rows)]
 
 
@@ -307,11 +307,3 @@ def _noted_hop(hop: Hop, kind: str) -> _Trace:
 def _end_ns(hop: _Trace) -> int:
     """Return when a heartbeat left a node."""
     return int(hop["arrived_ns"] + hop["queued_ns"] + hop["worked_ns"])
-
-
-def _reached(steps: Steps, name: str) -> Iterator[str]:
-    """Yield the operators that the punctuation of a stream or query reaches."""
-    for query, operator in steps.operators.items():
-        if any(name in side.ports for side in operator.sides):
-            yield query
-            yield from _reached(steps, query)

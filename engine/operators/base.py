@@ -141,8 +141,13 @@ class Operator(Protocol):
 
 def pending_input(operator: Operator) -> PendingInput:
     """Return the pending batches of ``operator``; a partially read batch counts as a whole."""
-    batches = [batch for side in operator.sides for _, batch in side.pending]
-    return PendingInput(sum(b.rows for b in batches), sum(b.size_bytes for b in batches))
+    tuples = size_bytes = 0
+    for side in operator.sides:
+        for port in side.ports.values():
+            for batch in port.pending:
+                tuples += batch.rows
+                size_bytes += batch.size_bytes
+    return PendingInput(tuples, size_bytes)
 
 
 def promises(schema: Schema, columns: Iterable[NamedExpression], known: Known) -> dict[str, Bound]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from gscope.engine.running.groups import number_groups
 from gscope.engine.running.halves import joined_halves
 from gscope.engine.running.spark_hash import spark_hash
 from gscope.engine.storage.counts import Counts
@@ -101,10 +100,7 @@ def reduce_epochs(
     keys: dict[Expression, pa.Array] = {
         e: columns[e.name] for e in (epoch, *others) if isinstance(e, Column)
     }
-    numbers, _ = number_groups(
-        [pa.chunked_array([keys[key]]) for key in (epoch, *others)], tuples.num_rows
-    )
-    groups = _Groups.of(numbers)
+    groups = _Groups.of([keys[key] for key in (epoch, *others)])
     first = pa.array(groups.order[groups.starts])
     leaders = {key: column.take(first) for key, column in keys.items()}
     made = {"e": leaders[epoch]}
@@ -135,18 +131,23 @@ def _dealt(keys: list[pa.Array], rows: int, tasks: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Rows in the order of their groups, and where each group begins."""
+    """The places of rows, group after group, and where among them each group begins."""
 
     order: Array
     starts: Array
 
     @classmethod
-    def of(cls, numbers: Array) -> _Groups:
-        order = np.argsort(numbers, kind="stable")
-        ordered = numbers[order]
-        is_first = np.ones(len(ordered), np.bool_)
-        is_first[1:] = ordered[1:] != ordered[:-1]
-        return cls(order, np.flatnonzero(is_first))
+    def of(cls, keys: list[pa.Array]) -> _Groups:
+        """Return the groups of rows with equal keys, at least one; NULL equals NULL."""
+        # Where keys are numbers in a dictionary, these are as good as its values.
+        columns = [key.indices if pa.types.is_dictionary(key.type) else key for key in keys]
+        names = [str(number) for number in range(len(columns))]
+        rows = pa.array(np.arange(len(keys[0]), dtype=np.int32))
+        table = pa.table([*columns, rows], names=[*names, "row"])
+        # Half the time of numbering the groups and sorting by the numbers.
+        grouped = table.group_by(names, use_threads=False).aggregate([("row", "list")])
+        places = grouped["row_list"].combine_chunks()
+        return cls(places.flatten().to_numpy(), places.offsets.to_numpy()[:-1])
 
     def fold(self, values: Array, rule: np.ufunc) -> Array:
         if not len(self.starts):

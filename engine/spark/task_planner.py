@@ -295,7 +295,8 @@ class TaskStage:
         reports: list[TaskResult | ChainResult]
         asked = [task for *_, task in tasks]
         at_once = [rows for rows, *_ in tasks][: self._here.cores]
-        if not self._spark.is_ready and sum(at_once) <= MOST_ROWS:
+        is_here = not self._spark.is_ready and sum(at_once) <= MOST_ROWS
+        if is_here:
             reports = self._here.run(asked)
         else:
             reports = run_tasks(self._spark.session, asked)
@@ -314,7 +315,7 @@ class TaskStage:
                 run.row_groups[folder / file.name] = groups
         for folder, files in found.items():
             files.sort(key=lambda file: file.name)
-            accept(folder, files)
+            accept(folder, files, is_own=is_here)
         for query, result in run.results.items():
             if result.folder in found:
                 run.results[query] = replace(result, parts=tuple(found.pop(result.folder)))

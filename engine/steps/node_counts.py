@@ -93,7 +93,10 @@ class NodeTotals:
 
         Rows that were late or shed are not read. A batch that is partially read waits as a whole.
         """
-        reached = self.tuples_in(query)
+        return self._read_of(query, self.tuples_in(query))
+
+    def _read_of(self, query: str, reached: int | None) -> int | None:
+        """Return how many of the rows that have ``reached`` a node it has read."""
         if reached is None:
             return None
         operator = self._operators[query]
@@ -102,17 +105,21 @@ class NodeTotals:
 
     def tuples_out(self, query: str) -> int | None:
         """Return the rows that a node has given; None if unknown. A merge gives what it reads."""
-        if isinstance(self._operators[query].node, MergeNode):
+        if self._is_merge(query):
             return self.tuples_read(query)
         return self.total(query).tuples_out
 
+    def _is_merge(self, query: str) -> bool:
+        return isinstance(self._operators[query].node, MergeNode)
+
     def fields(self, query: str) -> dict[str, int | None]:
         """Return the counts of a node for the job's statistics."""
-        total = self.total(query)
+        total, reached = self.total(query), self.tuples_in(query)
+        read = self._read_of(query, reached)
         return {
-            "tuples_in_total": self.tuples_in(query),
-            "tuples_read_total": self.tuples_read(query),
-            "tuples_out_total": self.tuples_out(query),
+            "tuples_in_total": reached,
+            "tuples_read_total": read,
+            "tuples_out_total": read if self._is_merge(query) else total.tuples_out,
             "cpu_ns": total.cpu_ns,
             "sql_steps_total": total.sql_steps,
         }

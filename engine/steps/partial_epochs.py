@@ -77,6 +77,8 @@ class PartialEpochs:
             query: the query.
             watermark: its epochs below are answered.
         """
+        if not self._gaps:
+            return ()
         found = (
             self._partial(query, self._lftas[stream], gap, watermark)
             for stream in sorted(self._streams[query])

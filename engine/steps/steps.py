@@ -138,6 +138,7 @@ class Steps:
     incomplete: IncompleteTracker = field(init=False)
     counts: NodeTotals = field(init=False)
     _readers: dict[str, list[Port]] = field(default_factory=dict)
+    _reached: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.partial = PartialEpochs(self.program)
@@ -156,6 +157,21 @@ class Steps:
     def streams(self) -> tuple[str, ...]:
         """The streams of the log that at least one operator reads."""
         return tuple(name for name in self._readers if name not in self.operators)
+
+    def reached(self, name: str) -> frozenset[str]:
+        """Return the operators that the punctuation of a stream or query reaches, itself excepted.
+
+        The operators and their sources never change, so the answer is found once for each name.
+        """
+        found = self._reached.get(name)
+        if found is None:
+            sources = {name}
+            for query, operator in self.operators.items():
+                # Inputs come first.
+                if any(not sources.isdisjoint(side.ports) for side in operator.sides):
+                    sources.add(query)
+            found = self._reached[name] = frozenset(sources - {name})
+        return found
 
     def on_messages(self, messages: Iterable[Message]) -> None:
         """Route messages of the log to the ports that read their stream."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import deque
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.storage.counts import Counts
@@ -80,6 +80,11 @@ class Commit:
     partitioning: str = ""
     incomplete: tuple[IncompleteEpochs, ...] = ()
 
+    def to_json(self) -> str:
+        """Return the record as the text of one JSON object."""
+        # asdict would copy the states of all operators, value by value.
+        return json.dumps(_attributes(self), default=_attributes)
+
 
 class CommitLog:
     """The commit records and the published outputs below one folder.
@@ -113,7 +118,7 @@ class CommitLog:
         """
         path = self._records / f"{commit.step:012d}.json"
         try:
-            replace_file(path, json.dumps(asdict(commit)), is_durable=True)
+            replace_file(path, commit.to_json(), is_durable=True)
         except OSError as error:
             message = f"cannot write the commit record {path}: {os_reason(error)}"
             raise EngineError(message) from error
@@ -197,6 +202,11 @@ class _KeptRecord:
     record: Path
     outputs: tuple[Path, ...]
     size_bytes: int = 0
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Return the attributes of a dataclass by their names, none of them copied."""
+    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def batch_to_json(batch: Batch) -> dict[str, Any]:

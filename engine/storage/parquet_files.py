@@ -2,11 +2,13 @@
 
 A task names its files after its attempt and returns a ``WrittenFile`` with its result. Files of
 other attempts (retries, speculation) are in the same folder and are deleted. If a reported file is
-missing, or differs from the report, an executor wrote it where the driver cannot see it.
+missing, or differs from the report, an executor wrote it where the driver cannot see it. This
+process sees what its own tasks write, so of their files only the sizes are compared.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 
 from gscope.engine.storage.transfer.access import FilePlace
 from gscope.errors import EngineError
+from gscope.queries.os_errors import os_reason
 from gscope.queries.streams.messages import Batch, Extent
 from gscope.queries.streams.portions import row_groups
 
@@ -133,19 +136,26 @@ def extents_of(table: pa.Table, columns: Iterable[str]) -> tuple[Extent, ...]:
     )
 
 
-def accept(folder: Path, files: Iterable[WrittenFile]) -> None:
+def accept(folder: Path, files: Iterable[WrittenFile], *, is_own: bool = False) -> None:
     """Check that ``folder`` holds ``files`` as reported, and delete all others.
+
+    Args:
+        folder: a folder that holds only files.
+        files: the reports.
+        is_own: whether this process has written ``files``; then they are not read.
 
     Raises:
         EngineError: a file is missing or differs from its report; one sentence.
     """
-    names = set()
-    for file in files:
-        compare(folder, file)
-        names.add(file.name)
-    for path in folder.iterdir():
-        if path.name not in names:
-            path.unlink()
+    reports = {file.name: file for file in files}
+    for file in reports.values():
+        if is_own:
+            _compare_size(folder, file)
+        else:
+            compare(folder, file)
+    for name in os.listdir(folder):  # noqa: PTH208  # names are enough
+        if name not in reports:
+            (folder / name).unlink()
 
 
 def files_in(folder: Path, pattern: str, temporal: Sequence[str]) -> list[WrittenFile]:
@@ -187,9 +197,27 @@ def compare(folder: Path, file: WrittenFile) -> None:
         raise EngineError(message)
 
 
+def _compare_size(folder: Path, file: WrittenFile) -> None:
+    """Check that ``folder`` holds a file that this process has written, as far as its size shows.
+
+    Raises:
+        EngineError: it is missing or of another size; one sentence.
+    """
+    path = folder / file.name
+    try:
+        size_bytes = path.stat().st_size
+    except OSError as error:
+        message = f"cannot read the file {path}, just written: {os_reason(error)}"
+        raise EngineError(message) from error
+    if size_bytes != file.size_bytes:
+        message = f"the file {path} has {size_bytes} bytes, of which {file.size_bytes} were written"
+        raise EngineError(message)
+
+
 def _described(path: Path, name: str, temporal: Sequence[str]) -> WrittenFile:
-    with pq.ParquetFile(path) as file:
-        metadata = file.metadata
+    # An open file: for a path, pyarrow looks for its filesystem each time.
+    with pa.OSFile(str(path)) as source:
+        metadata = pq.read_metadata(source)
     extents = tuple(extent for column in temporal if (extent := _extent(metadata, column)))
     return WrittenFile(name, metadata.num_rows, path.stat().st_size, extents)
 

@@ -115,15 +115,18 @@ class _Clock:
     """An epoch as an increasing function of time, and its inverse.
 
     Most epochs have the same length, so the inverse first tries the time that the last two
-    inversions predict.
+    inversions predict. It is asked for one epoch many times: watermarks rise less often than they
+    are written down.
     """
 
     epoch: Expression
-    _known: tuple[int, int] = (0, 0)
+    _known: tuple[int, int] | None = None
     _length_ns: int = 0
 
     def time_of(self, epoch: int) -> int | None:
-        known, known_ns = self._known
+        known, known_ns = self._known or (0, 0)
+        if self._known is not None and epoch == known:
+            return known_ns
         guess_ns = known_ns + (epoch - known) * self._length_ns
         if not (self._length_ns and self._begins(epoch, guess_ns)):
             found = self._search(epoch)

@@ -6,6 +6,7 @@ a row group, or 4,096 rows of one, in memory, so a row group is bounded by bytes
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -27,12 +28,15 @@ def row_groups(table: pa.Table) -> Iterator[pa.Table]:
     return portions(table, names, GROUP_BYTES) if names else iter((table,))
 
 
-def portions(table: pa.Table, names: Iterable[str], size_bytes: int) -> Iterator[pa.Table]:
+def portions(table: pa.Table, names: Collection[str], size_bytes: int) -> Iterator[pa.Table]:
     """Split ``table`` into slices with at most ``size_bytes`` in the columns ``names``.
 
     A slice has at least one row. A table that is small enough is returned unchanged.
     """
     rows = table.num_rows
+    if _most_bytes(table[name] for name in names) <= size_bytes:
+        yield table
+        return
     ends = np.cumsum(text_bytes(table, names))
     if not rows or ends[-1] <= size_bytes:
         yield table
@@ -54,19 +58,31 @@ def text_bytes(table: pa.Table, names: Iterable[str]) -> NDArray[np.int64]:
     """Return the bytes of each row of ``table`` in the columns ``names``; NULL has none."""
     lengths = np.zeros(table.num_rows, np.int64)
     for name in names:
-        lengths += _lengths(table[name])
+        begin = 0
+        for chunk in table[name].chunks:
+            lengths[begin : begin + len(chunk)] += _lengths(chunk)
+            begin += len(chunk)
     return lengths
 
 
-def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    parts = [np.zeros(0, np.int64)]
-    for chunk in column.chunks:
-        if pa.types.is_dictionary(chunk.type):
-            sizes = pc.binary_length(chunk.dictionary).take(chunk.indices)
-        else:
-            sizes = pc.binary_length(chunk)
-        parts.append(pc.fill_null(sizes, 0).to_numpy(zero_copy_only=False).astype(np.int64))
-    return np.concatenate(parts)
+def _most_bytes(columns: Iterable[pa.ChunkedArray]) -> float:
+    """Return at least the bytes of texts, found without looking at rows; infinity if unknown."""
+    total = 0
+    for column in columns:
+        if pa.types.is_dictionary(column.type):
+            return math.inf
+        # With the offsets, and at most a bit for each row that says whether it is NULL.
+        total += column.nbytes
+    return total
+
+
+def _lengths(texts: pa.Array) -> NDArray[np.integer]:
+    if pa.types.is_dictionary(texts.type):
+        sizes = pc.binary_length(texts.dictionary).take(texts.indices)
+    else:
+        sizes = pc.binary_length(texts)
+    found: NDArray[np.integer] = pc.fill_null(sizes, 0).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _is_text(kind: pa.DataType) -> bool:

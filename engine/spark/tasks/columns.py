@@ -1,8 +1,9 @@
 """Expressions over the rows of a task, whole columns at a time.
 
 Numbers are computed with numpy by the rules of ``engine/running/vectors.py``. Addresses and texts
-are passed on unchanged. A function of a text is evaluated once for each distinct value; a payload
-without the beginning that its reader requires is counted as foreign without asking the reader.
+are passed on unchanged. A function of a text is evaluated once for each distinct value, but whole
+columns of DNS messages are read by numpy; a payload without the beginning that its reader requires
+is counted as foreign without asking the reader.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from gscope.engine.functions.application import BEGINNINGS, read
 from gscope.engine.functions.base import Outcome
+from gscope.engine.functions.dns_columns import ITEMS, DnsMessages
 from gscope.engine.running.vectors import (
     VECTORIZED,
     Vector,
@@ -137,6 +139,7 @@ class TaskRows:
         self.outcomes: dict[str, Counter[Outcome]] = {}
         self._leaf = leaf
         self._computed: dict[Expression, pa.Array | pa.ChunkedArray] = {}
+        self._messages: dict[Expression, DnsMessages] = {}
 
     @classmethod
     def of_table(cls, table: pa.Table) -> TaskRows:
@@ -236,16 +239,28 @@ class TaskRows:
                 return entry.evaluate(*given), Outcome.READ
 
             return _by_value(texts, call.type, meaning)[0]
-        beginning = BEGINNINGS.get(call.function)
-        foreign = 0
-        if beginning is not None:
-            begins = pc.match_substring_regex(texts, beginning)
-            foreign = pc.sum(pc.and_(pc.invert(begins), pc.not_equal(texts, b""))).as_py() or 0
-            texts = pc.if_else(begins, texts, pa.scalar(None, texts.type))
-        values, found = _by_value(texts, call.type, lambda value: read(call.function, value))
-        found[Outcome.FOREIGN] += foreign
+        if call.function in ITEMS and len(texts):
+            values, found = self._of_messages(call, text, texts)
+        else:
+            values, found = _of_payloads(call, texts)
         self.outcomes.setdefault(call.function, Counter()).update(found)
         return values
+
+    def _of_messages(
+        self, call: Call, text: Expression, payloads: pa.Array
+    ) -> tuple[pa.Array, Counter[Outcome]]:
+        """Return an item of the DNS messages in ``payloads``, the values of ``text``."""
+        messages = self._messages.get(text)
+        if messages is None:
+            messages = self._messages[text] = DnsMessages(payloads.cast(pa.binary()))
+        item = messages.item(call.function)
+        values, found = item.values, Counter({Outcome.DAMAGED: item.damaged})
+        if item.rest.any():
+            rest = pa.array(item.rest)
+            others, outcomes = _of_payloads(call, payloads.filter(rest))
+            values = pc.replace_with_mask(values, rest, others)
+            found.update(outcomes)
+        return values, found
 
 
 def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -253,6 +268,19 @@ def flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _of_payloads(call: Call, payloads: pa.Array) -> tuple[pa.Array, Counter[Outcome]]:
+    """Return what a function reads from each payload, and what came of reading them."""
+    beginning = BEGINNINGS.get(call.function)
+    foreign = 0
+    if beginning is not None:
+        begins = pc.match_substring_regex(payloads, beginning)
+        foreign = pc.sum(pc.and_(pc.invert(begins), pc.not_equal(payloads, b""))).as_py() or 0
+        payloads = pc.if_else(begins, payloads, pa.scalar(None, payloads.type))
+    values, found = _by_value(payloads, call.type, lambda value: read(call.function, value))
+    found[Outcome.FOREIGN] += foreign
+    return values, found
 
 
 def _by_value(

@@ -199,7 +199,9 @@ def _in_two_buckets(words: list[Array], valid: Array) -> tuple[list[Array], Arra
     """Return all rows in their bucket, the first of their words, then all in the bucket before."""
     bucket, *others = words
     both = [np.concatenate((bucket, bucket - np.uint64(1)))]
-    return [*both, *(np.tile(word, 2) for word in others)], np.tile(valid, 2)
+    # Several times as fast as np.tile, which holds the interpreter's lock as well.
+    doubled = [np.concatenate((word, word)) for word in others]
+    return [*both, *doubled], np.concatenate((valid, valid))
 
 
 def of_one_side(expression: Expression) -> Expression:

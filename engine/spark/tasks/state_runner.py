@@ -218,8 +218,10 @@ class StateRunner:
                 self.counts += each.counts
         answered = tuple(each.answers for each in written if each.answers is not None)
         states = [each.state for each in written if each.state is not None]
-        accept(places.answers, answered)
-        accept(places.after, states)
+        # Once it is ready Spark runs all tasks; so it has run none of these.
+        is_own = not self._spark.is_ready
+        accept(places.answers, answered, is_own=is_own)
+        accept(places.after, states, is_own=is_own)
         rows, size = sum(file.rows for file in states), sum(file.size_bytes for file in states)
         names = tuple(file.name for file in states)
         query = work.node.query

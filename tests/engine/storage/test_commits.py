@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +18,7 @@ from gscope.engine.storage.commits import (
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State, WrittenFile
 from gscope.errors import EngineError
+from gscope.queries.streams.loss_reasons import IncompleteEpochs
 from gscope.queries.streams.messages import Batch, Extent, RowGroup
 
 if TYPE_CHECKING:
@@ -43,6 +46,22 @@ def test_an_output_appears_only_when_its_step_is_committed(tmp_path: Path) -> No
     log.write(Commit(1, state(), (output,)))
     log.publish((output,))
     assert (log.outputs / output.path).read_text() == "rows"
+
+
+def test_a_record_is_the_commit_with_all_that_is_in_it() -> None:
+    output = Output("q", "q/1.parquet", 3, ("part-0", "part-1"))
+    incomplete = IncompleteEpochs("q", "shed", 3, 4, 17)
+    counts = Counts({"tls_sni": 1203}, {"totals": 2})
+    commit = Commit(
+        7,
+        {"q": {"late_below": {3: -math.inf}}},
+        (output,),
+        ({"hop": 1},),
+        counts,
+        "k",
+        (incomplete,),
+    )
+    assert commit.to_json() == json.dumps(asdict(commit))
 
 
 def test_a_crash_between_commit_and_publish_is_made_good(tmp_path: Path) -> None:

@@ -112,3 +112,30 @@ def test_a_removed_output_is_gone(tmp_path: Path) -> None:
     for path in (folder, file, tmp_path / "missing"):
         remove_output(path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stored", [pa.binary(), pa.binary(16)])
+@pytest.mark.parametrize("rows_at_once", [2, 100])
+def test_addresses_are_of_fixed_width_however_they_are_stored(
+    tmp_path: Path, stored: pa.DataType, rows_at_once: int
+) -> None:
+    known = [bytes([n]) * 16 for n in (3, 1, 2)]
+    values = [*known, None]
+    table = pa.table(
+        {"tb": [1, 1, 1, 2], "at": pa.array(values, stored), "text": pa.array(values, pa.binary())}
+    )
+    pq.write_table(table, tmp_path / "part.parquet", row_group_size=3)
+    with pa.ipc.new_file(tmp_path / "small.arrow", table.schema) as writer:
+        writer.write_table(table)
+    for path, files in ((tmp_path, ["part.parquet"]), (tmp_path / "small.arrow", [])):
+        found = pa.concat_tables(read_output(path, ["tb"], files, rows_at_once, addresses={"at"}))
+        assert found.schema.types == [pa.int64(), pa.binary(16), pa.binary()]
+        assert found["at"].to_pylist() == found["text"].to_pylist()
+        assert found["at"].to_pylist() == [*sorted(known), None]
+
+
+def test_an_address_of_another_length_is_a_damaged_answer(tmp_path: Path) -> None:
+    table = pa.table({"tb": [1], "at": pa.array([b"short"], pa.binary())})
+    pq.write_table(table, tmp_path / "part.parquet")
+    with pytest.raises(EngineError, match="cannot read the answer"):
+        list(read_output(tmp_path, ["tb"], ["part.parquet"], addresses={"at"}))

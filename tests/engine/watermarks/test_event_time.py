@@ -40,3 +40,11 @@ def test_what_promises_nothing_or_has_ended_is_no_time() -> None:
     assert times().of("tens", float("-inf")) is None
     assert times().of("tens", float("inf")) is None
     assert times().of("unknown", 7) is None
+
+
+def test_an_epoch_that_is_asked_for_again_begins_at_the_same_time() -> None:
+    found = times()
+    assert found.of("tens", 0) is found.of("tens", 0) is None
+    numbers = (100, 100, 101, 101, 50, 50, 0, 50)
+    begins = [None if n == 0 else n * 60 * SECOND for n in numbers]
+    assert [found.of("minutes", n) for n in numbers] == begins

@@ -46,6 +46,14 @@ def test_no_slice_is_larger_unless_it_is_one_row(
         assert size + len(group["data"][0].as_py() or "") > 50
 
 
+def test_a_value_of_a_dictionary_counts_in_each_of_its_rows() -> None:
+    values = pa.array(["x" * 300, None] * 10).dictionary_encode()
+    table = pa.table({"data": values, "n": range(20)})
+    groups = list(portions.portions(table, ["data"], 600))
+    assert [group.num_rows for group in groups] == [4] * 5
+    assert pa.concat_tables(groups)["n"].to_pylist() == list(range(20))
+
+
 def test_rows_without_text_stay_together() -> None:
     table = pa.table({"time": pa.array(range(3 * MIB), pa.int64())})
     (whole,) = row_groups(table)

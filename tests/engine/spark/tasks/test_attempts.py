@@ -130,3 +130,25 @@ def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
     (tmp_path / "part-0").write_bytes(content[:-9])
     with pytest.raises(EngineError, match="cannot read the file"):
         accept(tmp_path, [file])
+
+
+def test_of_own_files_only_the_sizes_are_compared(tmp_path: Path) -> None:
+    file = written(tmp_path, "part-0", [1, 2])
+    written(tmp_path, "part-1", [3])
+    content = (tmp_path / "part-0").read_bytes()
+    (tmp_path / "part-0").write_bytes(content[::-1])
+    accept(tmp_path, [file], is_own=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["part-0"]
+    with pytest.raises(EngineError, match="cannot read the file"):
+        accept(tmp_path, [file])
+
+
+def test_an_own_file_that_is_gone_or_of_another_size_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path, "part-0", [1, 2])
+    with (tmp_path / "part-0").open("ab") as longer:
+        longer.write(b"x")
+    with pytest.raises(EngineError, match=rf"has {file.size_bytes + 1} bytes, of which \d+ were"):
+        accept(tmp_path, [file], is_own=True)
+    (tmp_path / "part-0").unlink()
+    with pytest.raises(EngineError, match="just written: no such file"):
+        accept(tmp_path, [file], is_own=True)
