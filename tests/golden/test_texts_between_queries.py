@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import dpkt
@@ -26,7 +27,10 @@ SELECT tb, e, n FROM ends WHERE n > 3;
 DEFINE { query_name 'names'; }
 SELECT tb, count(DISTINCT e) AS names, max(n) AS most FROM ends GROUP BY tb;
 DEFINE { query_name 'again'; }
-SELECT B.tb, A.e, A.n AS before, B.n AS now FROM ends A JOIN ends B WHERE B.tb = A.tb + 1 AND A.e = B.e
+SELECT B.tb, A.e, A.n AS before, B.n AS now FROM ends A JOIN ends B WHERE B.tb = A.tb + 1 AND A.e = B.e;
+DEFINE { query_name 'sliding'; }
+SELECT window_end, e, interface, count(*) AS n FROM UDP [RANGE 20 SLIDE 10]
+GROUP BY str_suffix(UDP_data, 2) AS e, interface
 """
 SQL = """;
 DEFINE { query_name 'louder'; }
@@ -71,6 +75,16 @@ def expected(packets: list[tuple[int, bytes]]) -> dict[str, list[tuple[str, ...]
             (str(tb), shown(e), str(counts[tb - 1, e]), str(n))
             for (tb, e), n in counts.items()
             if (tb - 1, e) in counts
+        ),
+        "sliding": sorted(
+            (
+                f"{datetime.fromtimestamp(10 * end, UTC):%F %T}.000000000Z",
+                shown(e),
+                "main",
+                str(counts[end - 1, e] + counts[end - 2, e]),
+            )
+            for end in range(min(epochs) + 1, max(epochs) + 3)
+            for e in {text for epoch, text in counts if end - 2 <= epoch < end}
         ),
         "louder": sorted(
             (str(tb), shown(e), shown(e + b"!")) for tb, e in counts if e + b"!" != b"bc!"

@@ -27,6 +27,7 @@ from gscope.engine.spark.tasks.window_answers import (
 )
 from gscope.engine.storage.parquet_files import FileWriter, State, WrittenFile, part_name
 from gscope.engine.storage.payload_counts import payload_counts
+from gscope.engine.storage.texts import as_text
 from gscope.engine.windows.assembly import Assembly
 from gscope.engine.windows.pieces import NUMBER
 from gscope.engine.windows.saved import WindowStates
@@ -212,6 +213,9 @@ class WindowRunner(StateRunner):
             NUMBER: rows.column(node.slices.number),
             **{key.name: rows.column(key.expression) for key in node.slices.keys},
         }
+        for key in node.slices.keys:
+            if key.expression.type is GsqlType.STRING:
+                columns[key.name] = as_text(columns[key.name])
         for partial in plan.layout.partials:
             columns[partial.name] = _value(partial, rows, is_merged=node.slices.is_merged)
         self.counts += payload_counts(rows.outcomes)
@@ -238,7 +242,6 @@ def is_readable(plan: AnswerPlan) -> bool:
     predicate = plan.node.predicate
     return (
         all(map(is_column, [*keys, *arguments]))
-        and not any(each.type is GsqlType.STRING for each in keys)
         and is_computable(slices.number)
         and (predicate is None or is_computable(predicate))
     )

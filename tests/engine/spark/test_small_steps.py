@@ -53,7 +53,6 @@ def test_texts_of_another_query_need_no_spark() -> None:
         GROUPED.format("concat('a', string(sum(len)))"),
         GROUPED.format("last(len / 2.0)"),
         f"SELECT tb, s FROM {SUBQUERY} WHERE s = i",
-        "SELECT window_end, interface, count(*) FROM IP [RANGE 60 SLIDE 10] GROUP BY interface",
     ],
 )
 def test_what_tasks_do_not_compute_starts_spark(text: str) -> None:
