@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.errors import UnsupportedError
@@ -23,6 +23,7 @@ from gscope.queries.plan.split.share import share
 from gscope.queries.plan.split.split import split
 from gscope.queries.plan.trees import scans
 from gscope.queries.plan.windows.window_plan import WindowPlan
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

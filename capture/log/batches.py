@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from gscope.capture.log.reordering import reordered
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, Punctuation
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gscope.queries.streams.messages import Batch, Shed
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from gscope.engine.functions.base import ForeignPayload, Undecodable, host_name
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

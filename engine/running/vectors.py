@@ -7,7 +7,6 @@ here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from gscope.queries.catalog.scalar.estimates import REST_BITS
 from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ import math
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -41,6 +41,7 @@ from gscope.queries.plan.program import (
 )
 from gscope.queries.plan.whole_input import is_whole_input
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,7 +7,7 @@ missing, or differs from the report, an executor wrote it where the driver canno
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from gscope.engine.storage.transfer.access import FilePlace
 from gscope.errors import EngineError
 from gscope.queries.streams.messages import Batch, Extent
 from gscope.queries.streams.portions import row_groups
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

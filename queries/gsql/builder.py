@@ -9,7 +9,7 @@ text, which the parser adds.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lark import Token, v_args
@@ -20,6 +20,7 @@ from gscope.queries.gsql.expression_builder import ExpressionBuilder
 from gscope.queries.gsql.input_builder import FromClause, InputBuilder
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import token_position
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

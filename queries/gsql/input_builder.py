@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lark import Token, Transformer, v_args
@@ -16,6 +16,7 @@ from gscope.queries.gsql.intervals import UNITS_NS, read_interval_ns
 from gscope.queries.gsql.literals import read_literal
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import span, token_position
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Body, Extent, Input, Window

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +18,7 @@ from lark import Lark
 from gscope.queries.gsql.builder import Builder
 from gscope.queries.ownership import fault_of_folder, is_trusted_file
 from gscope.queries.user_cache import cache_folder
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,9 @@ import secrets
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
