@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,6 +58,8 @@ def text_bytes(table: pa.Table, names: Iterable[str]) -> NDArray[np.int64]:
 
 
 def _lengths(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    import pyarrow.compute as pc
+
     parts = [np.zeros(0, np.int64)]
     for chunk in column.chunks:
         if pa.types.is_dictionary(chunk.type):

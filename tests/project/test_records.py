@@ -142,7 +142,12 @@ CALLS: dict[type, list[Callable[[Any], Any]]] = {
         lambda c: dataclasses.replace(c(1), a=2),
         lambda c: dataclasses.replace(c(1), total=2),
     ],
-    Empty: [lambda c: c(), lambda c: c() == c(), lambda c: _have_same_hash(c(), c()), lambda c: c(1)],
+    Empty: [
+        lambda c: c(),
+        lambda c: c() == c(),
+        lambda c: _have_same_hash(c(), c()),
+        lambda c: c(1),
+    ],
     Single: [
         lambda c: c(1),
         lambda c: c(1) == c(1),
