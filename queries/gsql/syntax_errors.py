@@ -16,8 +16,7 @@ from gscope.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lark import Token
-
+    from gscope.queries.gsql.token import Token
     from gscope.queries.gsql.unexpected_token import UnexpectedToken
 
 _LITERALS = frozenset(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
-    from lark import Token
+    from gscope.queries.gsql.token import Token
 
 END = "$END"
 """The type of the token at the end of the text."""
