@@ -6,7 +6,6 @@ import dataclasses
 import json
 import types
 import typing
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, get_args, get_origin
 
@@ -17,6 +16,7 @@ from gscope.capture.shedding.settings import SheddingSettings  # noqa: TC001
 from gscope.capture.sources.udp.address import UdpAddress, is_udp
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import suggestion
+from gscope.records import dataclass
 
 SECOND_NS = 1_000_000_000
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import queue
-from dataclasses import dataclass
+
+from gscope.records import dataclass
 
 CAPTURE = "capture"
 JOB = "job"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -115,9 +117,22 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Run the command line and exit."""
     settle_streams()
+    codes: list[int] = []
+    # The first handler to be registered is called last, when only the interpreter is left to end.
+    atexit.register(_end_at_once, codes)
     code = run(sys.argv[1:])
     _forsake_output()
+    codes.append(code)
     sys.exit(code)
+
+
+def _end_at_once(codes: Sequence[int]) -> None:
+    """End the process with the code, if there is one: unloading all modules takes 60 ms."""
+    for code in codes:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -300,7 +300,6 @@ class Job:
 
     def _program(self) -> Program:
         from gscope.queries.plan.program_file import read_program
-        from gscope.queries.plan.sampling.scaling import with_rate
         from gscope.queries.run_folder.layout import PROGRAM_FILE
 
         program = read_program(self._run_dir / PROGRAM_FILE)
@@ -308,18 +307,23 @@ class Job:
             from gscope.queries.catalog.user_functions.install import install
 
             install(program.user_files)
+        if self._settings.sample_rate == 1:
+            return program
+        from gscope.queries.plan.sampling.scaling import with_rate
+
         return with_rate(program, self._settings.sample_rate)
 
     def _samples(self, program: Program) -> SampleThresholds | None:
         """Return the thresholds that follow the load; None if the capture has none."""
-        from gscope.engine.steps.epoch_thresholds import SampleThresholds
-        from gscope.queries.plan.sampling.keyed_hash import HashKey
-        from gscope.queries.plan.sampling.moving_samples import moving_samples
         from gscope.queries.run_folder.sample_seed import moving_seed
 
         seed = moving_seed(self._run_dir)
         if seed is None:
             return None
+        from gscope.engine.steps.epoch_thresholds import SampleThresholds
+        from gscope.queries.plan.sampling.keyed_hash import HashKey
+        from gscope.queries.plan.sampling.moving_samples import moving_samples
+
         return SampleThresholds(moving_samples(program)[0], HashKey.of_seed(seed))
 
     def _phase(self, name: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING
 
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import JOB_SECRETS_FILE, JOB_SETTINGS_FILE
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,28 +1,25 @@
-"""Query texts → program, with every stage kept for ``explain``."""
+"""Query texts → program, with every stage kept for ``explain``.
+
+What samples packets or divides them is imported by query sets that need it: a third of the modules.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.errors import UnsupportedError
 from gscope.queries.analysis.analyze import analyze
-from gscope.queries.analysis.partitioning.chosen import chosen_set, members_of
-from gscope.queries.analysis.sampling.intervals import with_sample_columns
-from gscope.queries.analysis.sampling.query_sets import QuerySetSampling
-from gscope.queries.analysis.sampling.sampled import sampled
 from gscope.queries.gsql.parser import parse
 from gscope.queries.plan.hidden_order import with_order
-from gscope.queries.plan.partitioning.divided_streams import with_partitioning
 from gscope.queries.plan.program import QueryInput
 from gscope.queries.plan.rules.optimize import optimize
-from gscope.queries.plan.sampling.moving_samples import moving_samples
-from gscope.queries.plan.sampling.rated_program import with_row_rates
 from gscope.queries.plan.split.pre_samples import with_pre_samples
 from gscope.queries.plan.split.share import share
 from gscope.queries.plan.split.split import split
 from gscope.queries.plan.trees import scans
 from gscope.queries.plan.windows.window_plan import WindowPlan
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,11 +107,17 @@ class Compiled:
     @property
     def sampling(self) -> SamplingReport:
         """How packets are sampled if they are."""
+        from gscope.queries.analysis.sampling.sampled import sampled
+
         return sampled(self.stages[0][1], self.shared)[1]
 
     @property
     def moving(self) -> tuple[tuple[MovingSample, ...], dict[str, str]]:
         """The components that follow the load, and why others cannot, by the names of their LFTAs."""
+        from gscope.queries.analysis.sampling.sampled import sampled
+        from gscope.queries.plan.sampling.moving_samples import moving_samples
+        from gscope.queries.plan.sampling.rated_program import with_row_rates
+
         return moving_samples(with_row_rates(sampled(self.stages[0][1], self.shared)[0]))
 
 
@@ -158,6 +161,9 @@ def _compiled(plan: LogicalPlan, results: tuple[str, ...], context: CompileConte
     made = _compiled_as_is(plan, results, context)
     if not any(query.sample_columns for query in plan.queries):
         return made
+    from gscope.queries.analysis.sampling.intervals import with_sample_columns
+    from gscope.queries.analysis.sampling.query_sets import QuerySetSampling
+
     for _ in range(_MOST_SCHEMES):
         decided = with_sample_columns(plan, QuerySetSampling.of(plan, made.shared))
         if decided == plan:
@@ -184,11 +190,20 @@ def _compiled_as_is(
     shared = with_pre_samples(share(program))
     has_hints = any(query.sampling is not None for query in plan.queries)
     # Hints are checked wherever a query is compiled, so that a deployed one does not fail later.
-    with_samples = sampled(plan, shared)[0] if context.samples or has_hints else shared
-    made = with_samples if context.samples else shared
+    made = shared
+    if context.samples or has_hints:
+        from gscope.queries.analysis.sampling.sampled import sampled
+
+        with_samples = sampled(plan, shared)[0]
+        made = with_samples if context.samples else shared
     if context.follows_load:
+        from gscope.queries.plan.sampling.rated_program import with_row_rates
+
         made = with_row_rates(made)
     if context.partitions > 1 and made.needs_spark:
+        from gscope.queries.analysis.partitioning.chosen import chosen_set, members_of
+        from gscope.queries.plan.partitioning.divided_streams import with_partitioning
+
         given = context.partition_set or chosen_set(plan, results, context.partitions)
         made = with_partitioning(made, context.partitions, members_of(given))
     return Compiled(tuple(stages), made, shared)

@@ -12,7 +12,6 @@ import itertools
 import json
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.os_errors import plain_errors
@@ -23,6 +22,7 @@ from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.event_codec import from_plain, to_plain
 from gscope.queries.streams.losses import NO_LOSSES, Losses, united
 from gscope.queries.streams.messages import Hop, Punctuation, promised_name
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

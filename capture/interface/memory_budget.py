@@ -11,7 +11,6 @@ not provide memory that no packet touches.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.columns import Storage
@@ -21,6 +20,7 @@ from gscope.capture.lfta.settings import MIN_TABLE_SLOTS
 from gscope.capture.log.budget import MAX_HELD_BATCHES
 from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.capture.interface.log_thinning import use_thinning
 from gscope.capture.log.batches import BatchLimits, StreamSpec
 from gscope.capture.log.budget import AdmitAll, ShedOldest, WaitForRoom
 from gscope.capture.log.consumers import Consumer
@@ -61,11 +60,14 @@ def open_log(folder: Path, program: Program, settings: CaptureSettings) -> Strea
         served=tuple(stream for each in program.served or () for stream in each.streams),
         budget=_budget(settings),
     )
-    try:
-        use_thinning(log, folder, program, settings, specs)
-    except BaseException:
-        log.close()
-        raise
+    if settings.is_live and settings.shedding is not None:
+        from gscope.capture.interface.log_thinning import use_thinning
+
+        try:
+            use_thinning(log, folder, program, settings, specs)
+        except BaseException:
+            log.close()
+            raise
     return log
 
 

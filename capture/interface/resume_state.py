@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.interface.summary import UNDECODED
 from gscope.capture.lfta.punctuation import NO_BOUND
 from gscope.queries.streams.losses import NO_LOSSES
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

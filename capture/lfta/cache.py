@@ -21,7 +21,6 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +37,7 @@ from gscope.capture.lfta.tiers import KernelTiers, kernel_tiers
 from gscope.queries.ownership import ensure_private_folder
 from gscope.queries.streams.process_events import KernelCompiling
 from gscope.queries.user_cache import cache_folder, keep_text
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program_sampling import RATE_COLUMN
 from gscope.queries.streams.messages import Extent
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gscope.capture.packet.decode_errors import UNSUPPORTED, Reason
+from gscope.records import dataclass
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from gscope.queries.plan.sampling.keyed_hash import (
     hash_terms,
     rate_of,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.pre_sample_kernels import ENTRY_BYTES, KEY, KEY_BYTES, WAYS
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 MIN_TABLE_SLOTS = 4
 """Two buckets of two slots: the smallest table that still hashes."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gscope.capture.packet.fields import FLOW
 from gscope.capture.packet.flow.layout import FLOW_FIELDS
 from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
+from gscope.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

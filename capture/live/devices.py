@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Self
 
 from gscope.capture.live.clock import LiveClock
@@ -13,6 +13,7 @@ from gscope.capture.sources.af_packet.source import AfPacketSource
 from gscope.capture.sources.udp.address import is_udp
 from gscope.errors import CaptureError, NoDeviceError
 from gscope.queries.plan.split.kernel_filter import needed_packets
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

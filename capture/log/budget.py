@@ -8,10 +8,10 @@ methods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gscope.errors import StreamError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

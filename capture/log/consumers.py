@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.os_errors import plain_errors
 from gscope.errors import StreamError
 from gscope.queries.run_folder.whole_file import replace_file
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

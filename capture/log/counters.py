@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gscope.queries.streams.messages import Batch, Shed
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -163,6 +163,8 @@ def packets_in(rows: pa.RecordBatch | pa.Table, spec: StreamSpec) -> int | None:
         return int(rows.num_rows)
     if spec.packets is None:
         return None
+    import pyarrow.compute as pc
+
     return int(pc.sum(rows[spec.packets]).as_py() or 0)
 
 

@@ -7,7 +7,6 @@ with its own before it reads a row, so that it never adds up columns that mean s
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from gscope import __version__
 from gscope.errors import StreamError
 from gscope.queries.plan.lfta_digest import lfta_digest, lfta_meaning
 from gscope.queries.streams.event_codec import from_plain, to_plain
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,7 +7,6 @@ about as much as reading a thousand rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from gscope.capture.log.reordering import reordered
 from gscope.queries.plan.partitioning.value_columns import value_column
 from gscope.queries.streams.messages import RowGroup
 from gscope.queries.streams.portions import row_groups
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.os_errors import plain_errors
@@ -32,6 +32,7 @@ from gscope.queries.streams.messages import (
     Thinned,
 )
 from gscope.queries.streams.wire import decode_records, encode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

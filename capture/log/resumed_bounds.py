@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
 from gscope.queries.streams.messages import Extent, Punctuation
 
 if TYPE_CHECKING:
@@ -56,6 +54,8 @@ class ResumedBounds:
     def _filtered(
         self, batch: pa.RecordBatch, extents: tuple[Extent, ...]
     ) -> tuple[pa.RecordBatch, tuple[Extent, ...]]:
+        import pyarrow.compute as pc
+
         rows = batch.num_rows
         for extent in extents:
             column = extent.column
@@ -70,5 +70,7 @@ class ResumedBounds:
 def _measured(batch: pa.RecordBatch, extent: Extent) -> Extent:
     if not batch.num_rows:
         return extent
+    import pyarrow.compute as pc
+
     bounds = pc.min_max(batch[extent.column])
     return Extent(extent.column, bounds["min"].as_py(), bounds["max"].as_py())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

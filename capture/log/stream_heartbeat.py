@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.retained_stream import UNNUMBERED
 from gscope.queries.streams.messages import Heartbeat, Hop, Punctuation
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.streams.gaps import HostGap

@@ -20,11 +20,12 @@ meaningful only if the field is not NULL.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from gscope.capture.packet.flow.layout import ADDRESS_BYTES, FLOW_FIELDS, LINKTYPE_FLOW
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

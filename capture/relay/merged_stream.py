@@ -11,7 +11,6 @@ below the promised bounds are then known to be released, if the message had been
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.gaps import HostGap, with_gap
 from gscope.queries.streams.losses import united
 from gscope.queries.streams.messages import Punctuation, promised_name
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

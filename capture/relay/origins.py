@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.messages import Hop
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.streams.messages import Heartbeat

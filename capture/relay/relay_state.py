@@ -10,7 +10,7 @@ the commit, and the cursors are committed with the rows that were made of them.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.os_errors import plain_errors
@@ -19,6 +19,7 @@ from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.event_codec import from_plain, to_plain
 from gscope.queries.streams.gaps import HostGap  # noqa: TC001  # ``from_plain`` reads hints
 from gscope.queries.streams.losses import NO_LOSSES, Losses
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

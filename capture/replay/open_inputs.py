@@ -11,7 +11,6 @@ from gscope.capture.sources.files.backward_steps import BackwardSteps
 from gscope.capture.sources.files.file import DEFAULT_BLOCK_BYTES
 from gscope.capture.sources.files.open import open_source
 from gscope.capture.sources.files.selected import SelectedSource, first_packets
-from gscope.capture.sources.flows.source import FlowSource
 from gscope.capture.sources.read_ahead import RingSource
 from gscope.errors import CaptureError, NotACaptureError
 
@@ -125,7 +124,11 @@ def _selected(source: CaptureSource, interface: InterfaceSettings) -> CaptureSou
     """Return what queries read of ``source``: packets that pass the filter, or their flow records."""
     if interface.filters:
         source = SelectedSource(source, _programs(interface), None)
-    return FlowSource(source) if interface.reads_flows else source
+    if not interface.reads_flows:
+        return source
+    from gscope.capture.sources.flows.source import FlowSource
+
+    return FlowSource(source)
 
 
 def _no_flow_records(interface: InterfaceSettings) -> str:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.heartbeats.mode import HeartbeatMode
@@ -25,6 +24,7 @@ from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.replay.side_by_side import SideBySide
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.process_events import CaptureProgress
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

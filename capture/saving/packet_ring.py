@@ -14,7 +14,6 @@ import os
 import queue
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from gscope.capture.saving.packet_file import PacketFile, SaveBuffer
@@ -29,6 +28,7 @@ from gscope.queries.run_folder.packet_ring import (
     read_state,
     ring_segments,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,8 +21,10 @@ The rate never leaves [min_rate, 1].
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+
+from gscope.records import dataclass
 
 MOST_OCCUPANCY = 0.5
 """Part of a ring that may be in use; more is an overload."""

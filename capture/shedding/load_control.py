@@ -8,7 +8,7 @@ interface to leave out packets of others. Any thread may call at any time; nothi
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from operator import sub
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from gscope.capture.shedding.moving_thresholds import begin_moving
 from gscope.queries.catalog.evaluate import evaluate
 from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, rate_of, threshold_of
 from gscope.queries.plan.unbounded_search import first_reached
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

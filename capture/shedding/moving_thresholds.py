@@ -12,10 +12,11 @@ Interfaces and lanes need no agreement: what counts is the least threshold of al
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.queries.streams.thresholds import ThresholdSchedule
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 SEED_BYTES = 8
 

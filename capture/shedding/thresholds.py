@@ -9,10 +9,10 @@ It may *rise* only where an epoch begins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, HashKey, threshold_of
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gscope.capture.kernels.jit import native_kernel
 from gscope.capture.kernels.language.intrinsics import ld32, ld64
 from gscope.capture.kernels.language.kinds import Kind, RecordKind, record_of_ints
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.event_codec import from_plain, to_plain
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.capture.settings import InterfaceSettings

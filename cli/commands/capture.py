@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +13,7 @@ from gscope.cli.commands.option_groups import with_config
 from gscope.cli.commands.options import HeadedCommand, Lines, option, option_group, quantity
 from gscope.cli.completion import candidates
 from gscope.cli.config.quantities import parse_ports, parse_positive_duration
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.cli.config.effective import Config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -19,6 +19,7 @@ from gscope.cli.config.saving import save_request
 from gscope.cli.config.settings import SETTINGS
 from gscope.cli.session.request import WINDOW_PLANS, QueryRequest
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -110,6 +111,12 @@ def option(*names: str, heading: str = OTHER, **settings: Any) -> Callable[[F], 
     return click.option(*names, cls=HeadedOption, show_envvar=True, heading=heading, **settings)
 
 
+def _parameters(make: Callable[..., Any]) -> tuple[str, ...]:
+    if is_dataclass(make):
+        return tuple(each.name for each in fields(make) if each.init)
+    return tuple(inspect.signature(make).parameters)
+
+
 def option_group(
     argument: str, make: Callable[..., Any], *options: Callable[[Any], Any]
 ) -> Callable[[F], F]:
@@ -121,7 +128,7 @@ def option_group(
             group; those that the command does not declare keep their defaults.
         options: decorators of click, in the order of help.
     """
-    names = tuple(inspect.signature(make).parameters)
+    names = _parameters(make)
 
     def decorate(function: F) -> F:
         @functools.wraps(function)

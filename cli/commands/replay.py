@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +33,7 @@ from gscope.cli.config.capture_files import (
     filtered_interfaces,
 )
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.capture.settings import InterfaceSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from gscope.cli.config.quantities import parse_count, parse_positive_duration, p
 from gscope.cli.config.run_limits import RunLimits
 from gscope.cli.status.endpoint import parse_address, served
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from gscope.cli.completion.shells import script
 from gscope.errors import GscopeError, UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 _MARK = "# completion of gscope"
 _LOADER = re.compile(r"^[^#\n]*\bbash_completion\b", re.M)

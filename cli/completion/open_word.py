@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gscope.records import dataclass
 
 _QUOTES = "'\""
 

@@ -8,7 +8,6 @@ the text, a tab, a description. Kinds are ``plain``, ``open`` (no space behind i
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from importlib import resources
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from click.shell_completion import (
 )
 
 from gscope.cli.completion.open_word import OpenWord, last_word
+from gscope.records import dataclass
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_GSCOPE_COMPLETE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.settings import (
@@ -17,6 +17,7 @@ from gscope.capture.sources.udp.address import UdpAddress
 from gscope.cli.config.capture_files import given_skews
 from gscope.cli.config.quantities import show_duration
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from gscope.cli.config.yaml_file import (
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import fault_of_script
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import ListenerSettings
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

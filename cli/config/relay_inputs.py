@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from gscope.capture.log.remote.address import TcpAddress
 from gscope.capture.settings import InterfaceSettings, RelayInput, RelaySettings
 from gscope.cli.config.quantities import show_duration
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from gscope.cli.config.settings import ADDRESS, DEFAULT_SKEW_NS, SETTINGS, SWITC
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import suggestion
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

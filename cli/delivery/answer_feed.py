@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.log.stream_rows import relay_schema
@@ -24,6 +24,7 @@ from gscope.engine.storage.outputs import read_output, remove_output
 from gscope.errors import DisconnectedError, EngineError, GscopeError
 from gscope.queries.run_folder.layout import SOCKET_FILE
 from gscope.queries.streams.process_events import ProcessError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.plan.program import QueryInput, TopNode
 from gscope.queries.plan.row_order import sort_keys
 from gscope.queries.streams.messages import promised_name
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.plan.program import Program

@@ -13,12 +13,13 @@ that it refers to.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.errors import GscopeError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.whole_file import replace_file
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

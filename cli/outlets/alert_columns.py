@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.cli.delivery.answer_order import AnswerOrder
@@ -14,6 +13,7 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import AggregationNode, QueryInput, TopNode
 from gscope.queries.plan.row_order import visible
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.schema import ColumnSchema, Schema

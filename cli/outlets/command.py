@@ -11,7 +11,6 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from gscope.capture.process.confinement.kernel_calls import process_control
 from gscope.cli.outlets.outlet import OutletError, RowsRefused
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

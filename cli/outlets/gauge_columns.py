@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.cli.delivery.answer_order import AnswerOrder
@@ -24,6 +23,7 @@ from gscope.queries.plan.row_order import visible
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

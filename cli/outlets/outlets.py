@@ -7,7 +7,6 @@ import secrets
 import shutil
 import ssl
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.cli.outlets.sender import Sender
@@ -17,6 +16,7 @@ from gscope.errors import GscopeError, UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import OUTLETS_FOLDER, OUTLETS_STATISTICS_FILE
 from gscope.queries.run_folder.snapshot import SnapshotFile
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

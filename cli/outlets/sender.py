@@ -13,12 +13,13 @@ import json
 import threading
 import time
 from collections import deque
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING
 
 from gscope.cli.outlets.outlet import Batch, OutletError, RowsRefused
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.whole_file import replace_file
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,10 @@ import json
 import os
 import threading
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

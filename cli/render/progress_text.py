@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

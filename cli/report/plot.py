@@ -6,7 +6,6 @@ only, never as an expression or a name of a field.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
@@ -15,6 +14,7 @@ import numpy as np
 from gscope.cli.report.clock_text import clock_text
 from gscope.cli.report.time_axis import clock_axis
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

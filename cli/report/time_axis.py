@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.cli.config.time_style import TimeStyle
 from gscope.cli.report.clock_text import clock_text
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.cli.report.series import Plot

@@ -8,13 +8,14 @@ killed, and is called stale.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gscope.cli.rundir.lock import is_held
 from gscope.errors import GscopeError, UsageError
 from gscope.queries.did_you_mean import suggestion
 from gscope.queries.run_folder.layout import RUN_FILE
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

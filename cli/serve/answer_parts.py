@@ -8,13 +8,13 @@ whatever is killed. Files that were removed before they were pulled are reported
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gscope.errors import GscopeError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

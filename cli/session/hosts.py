@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.cli.rundir.records import FOLDER_PREFIX
@@ -14,6 +14,7 @@ from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import HOSTS_FILE, HOSTS_FOLDER
 from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.event_codec import from_plain, to_plain
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.cli.config.capture_settings import capture_settings
@@ -32,6 +32,7 @@ from gscope.queries.run_folder.layout import (
 )
 from gscope.queries.run_folder.packet_ring import AT_END, NEVER, read_state, ring_segments
 from gscope.queries.run_folder.whole_file import replace_file
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.capture.settings import SavedPackets, SavedQuery
@@ -28,6 +27,7 @@ from gscope.queries.plan.program import (
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.run_folder.layout import SAVED_GROUPS_FILE, SAVED_PACKETS_FILE
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

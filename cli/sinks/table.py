@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from gscope.cli.sinks.table_cells import cell_lengths, printable, printable_colu
 from gscope.cli.sinks.table_layout import Grid, Layout, TableColumn, first_layout, next_layout
 from gscope.cli.sinks.table_lines import grid_rows, heading, vertical_rows
 from gscope.engine.sinks.columns import as_text
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

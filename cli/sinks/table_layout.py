@@ -15,12 +15,12 @@ Folding is chosen only while it takes no more lines than the vertical layout.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gscope.cli.sinks.table_cells import HANGING, cell_len
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,6 @@ the files in them do not repeat them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from gscope.cli.config.partition_unit import PARTITION_OPTION, PartitionUnit
 from gscope.errors import UsageError
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -20,6 +19,7 @@ from gscope.cli.status.human import (
 )
 from gscope.cli.status.tables import StatusTable
 from gscope.cli.status.view import STATES
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

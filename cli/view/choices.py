@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from gscope.cli.view.model import WantedPackets
 from gscope.cli.view.rows.filters import Filter, InvalidFilterError, parse_filter, valid_part
 from gscope.cli.view.rows.history import Frozen
 from gscope.cli.view.rows.ordering import Sorting
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.cli.render.progress_text import progress_text
@@ -21,6 +21,7 @@ from gscope.cli.view.table_part import (
     total_text,
 )
 from gscope.cli.view.terminal.styles import Line, Span, Style
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     import os

@@ -10,11 +10,12 @@ import queue
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.cli.render.progress_text import RunPhase, RunView
 from gscope.cli.view.rows.history import History
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.cli.sinks.table_cells import cell_len, cell_lengths, printable
 from gscope.cli.view.rows.sparkline import RowSeries, bar, last_epochs, row_keys, sparkline
 from gscope.cli.view.terminal.styles import Line, Span, Style, fitted
 from gscope.engine.sinks.columns import flat
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

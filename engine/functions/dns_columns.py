@@ -6,7 +6,6 @@ and names are read for all rows at once; all other payloads are left to the read
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from gscope.engine.functions import dns
 from gscope.queries.catalog.scalar.application import SEGMENT_BYTES
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from gscope.engine.functions.base import ForeignPayload, Undecodable, host_name
+from gscope.records import dataclass
 
 _REQUEST = re.compile(rb"([A-Z][A-Z-]{1,30}) ([^ \r\n]+) HTTP/\d\.\d\r?\n")
 _CUT_REQUEST = re.compile(rb"([A-Z][A-Z-]{1,30}) ([^ \r\n]*)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from gscope.engine.lookups.services_file import read_services
 from gscope.engine.lookups.vendors_file import read_vendors
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,6 @@ by level, which takes numpy a fraction of a second for a million.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 from gscope.engine.lookups.maxmind_records import DamagedError, Records
 from gscope.engine.lookups.table import ADDRESS_BYTES, NO_VALUE, LookupTable, alias_of
 from gscope.errors import EngineError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

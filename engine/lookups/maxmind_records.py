@@ -6,8 +6,10 @@ map is pairs of key and value; a pointer stands for a value elsewhere in the sec
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from gscope.records import dataclass
 
 _POINTER, _TEXT, _MAP, _ARRAY = 1, 2, 7, 11
 _CONTAINER, _END = 12, 13

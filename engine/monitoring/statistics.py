@@ -11,7 +11,7 @@ import math
 import os
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.monitoring.step_progress import CurrentStep
@@ -24,6 +24,7 @@ from gscope.queries.plan.program import QueryInput
 from gscope.queries.run_folder.recent_counts import RecentCounts
 from gscope.queries.run_folder.snapshot import SnapshotFile, read_snapshot
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

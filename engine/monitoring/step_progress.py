@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

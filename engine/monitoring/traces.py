@@ -17,12 +17,13 @@ this kind and must cost next to nothing.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.operators.base import pending_input
 from gscope.queries.streams.messages import Heartbeat
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -7,12 +7,12 @@ and what the operator may promise about its own output. ``Work`` is all that the
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gscope.engine.watermarks.bounds import ENDED, bound_of, negated_bound, span_of
 from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Extent, promised_name
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

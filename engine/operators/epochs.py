@@ -6,7 +6,7 @@ old watermark <= epoch < new watermark of every side.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, ended, extents_of, promises
@@ -24,6 +24,7 @@ from gscope.engine.watermarks.ports import batch_span
 from gscope.engine.watermarks.release_size import affordable_bound
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.plan.whole_input import EPOCH
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

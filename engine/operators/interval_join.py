@@ -18,13 +18,13 @@ That far the first side is read again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator, without_rows
 from gscope.engine.watermarks.release import EpochRange, Side
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import first_side
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

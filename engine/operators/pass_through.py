@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, ended, extents_of, promises
 from gscope.engine.watermarks.bounds import ANYTHING, ENDED, NO_VALUE, NOTHING, Bound
 from gscope.engine.watermarks.release import ReleasedInput
 from gscope.queries.expressions.expressions import Column
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ in a file by each step and read by the next; ``engine/running`` computes the one
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, extents_of
@@ -16,6 +16,7 @@ from gscope.engine.watermarks.bounds import ENDED, NO_VALUE, NOTHING, span_of, s
 from gscope.engine.watermarks.ports import batch_span
 from gscope.engine.watermarks.release import Side
 from gscope.queries.expressions.expressions import Column
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,12 +7,12 @@ it is. ``engine/sampling`` computes the next state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.epochs import EpochOperator, without_rows
 from gscope.engine.watermarks.bounds import ENDED
 from gscope.engine.watermarks.release import Side
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.operators.base import Work, extents_of
@@ -39,6 +39,7 @@ from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import SLICE, WINDOW_END, WINDOW_START
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -9,7 +9,6 @@ it is dropped first.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from gscope.engine.running.groups import number_groups
 from gscope.engine.running.lives import Lives
 from gscope.engine.running.rows import AnswerCollector, EpochEnd, EpochRows, named_keys
 from gscope.engine.running.vectors import compute
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,6 @@ than numpy to answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

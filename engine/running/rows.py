@@ -6,7 +6,6 @@ which a group belongs, ``a0``, ``a1`` … the aggregates of the epoch in order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from gscope.engine.running.vectors import (
 )
 from gscope.queries.catalog.running import DISTINCT_VALUES, value_of_nothing
 from gscope.queries.expressions.expressions import Column
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,18 +7,17 @@ here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from gscope.engine.functions.application import read
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.estimates import REST_BITS
 from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -174,6 +173,7 @@ def _row_by_row(call: Call, arguments: Sequence[Vector], rows: int) -> Vector:
     entry = FUNCTIONS[call.function]
     evaluate: Callable[..., Value] = entry.evaluate
     if entry.is_high_only:
+        from gscope.engine.functions.application import read
 
         def evaluate(*row: Any) -> Value:
             return read(call.function, *row)[0]

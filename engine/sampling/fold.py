@@ -6,7 +6,6 @@ A table of states has the columns ``k0``, ``k1`` … (the keys of a supergroup) 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from gscope.engine.sampling.values import SampleRows, numbered
 from gscope.queries.catalog.sampling.superaggregates import COUNT_DISTINCT, KTH_SMALLEST
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.sampling_operator import RANDOM
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,7 +8,7 @@ tuples. The live groups of a supergroup are a list in the order in which they we
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.engine.sampling import kernel_functions, samplers
@@ -21,6 +21,7 @@ from gscope.engine.sampling.expression_text import (
 )
 from gscope.engine.sampling.superaggregate_text import SuperaggregateText, superaggregate_texts
 from gscope.queries.catalog.sampling.stateful import LIBRARY, STATEFUL
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

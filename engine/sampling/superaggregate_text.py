@@ -8,7 +8,6 @@ again after each cleaning, so that no rounding remains of groups that have left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.sampling.expression_text import Term, add, less
@@ -21,6 +20,7 @@ from gscope.queries.catalog.sampling.superaggregates import (
     SUM,
 )
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.engine.sampling.expression_text import KernelText

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from gscope.engine.storage.transfer.access import read_parquet
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.expressions.expressions import Column, walk
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

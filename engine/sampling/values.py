@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from gscope.engine.running.vectors import Vector, compute, from_arrow, to_arrow
 from gscope.engine.sampling.payloads import read_column, reads_of, with_columns
 from gscope.queries.expressions.expressions import Call, Column, Expression, walk
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -19,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.engine.sinks.arrow_integers import arrow_integers
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -82,7 +84,7 @@ def _texts(column: pa.Array) -> pa.Array:
     texts = [_packed(cells(octets[each])) for each, (_, cells) in zip(rows, forms, strict=True)]
     places = np.empty(len(octets), np.int64)
     places[np.concatenate(rows)] = np.arange(len(octets))
-    return pa.concat_arrays(texts).take(pa.array(places))
+    return pa.concat_arrays(texts).take(arrow_integers(places))
 
 
 def _octets(column: pa.Array) -> Array:

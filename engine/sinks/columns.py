@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.engine.sinks.addresses import addresses_as_text
+from gscope.engine.sinks.arrow_integers import arrow_integers
 from gscope.engine.sinks.parallel import ROWS_AT_ONCE, by_columns
 from gscope.engine.sinks.pieces import cut_text
 from gscope.engine.storage.texts import as_bytes
@@ -172,7 +173,7 @@ def _small_integers(lead: str) -> pa.Array:
 
 
 def _integers(least: int, greatest: int, lead: str) -> pa.Array:
-    text = pc.cast(pa.array(np.arange(greatest - least + 1) + least), pa.string())
+    text = pc.cast(arrow_integers(np.arange(greatest - least + 1) + least), pa.string())
     return pc.binary_join_element_wise(lead, text, "") if lead else text
 
 

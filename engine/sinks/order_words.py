@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.engine.sinks.arrow_integers import arrow_integers
 from gscope.queries.int64 import MAX_INT
 from gscope.queries.plan.row_order import SortKey
 
@@ -102,7 +103,7 @@ class OrderWords:
                 return None
             array, key = column
             if self._rows is not None:
-                array = array.take(pa.array(self._rows))
+                array = array.take(arrow_integers(self._rows))
             self._numbers = _numbers(array, key)
         least = values.min()
         return values - least, int(values.max() - least).bit_length()

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gscope.engine.sinks.arrow_integers import arrow_integers
 from gscope.engine.sinks.order_words import OrderWords, sorted_places
 from gscope.queries.plan.row_order import SortKey, is_hidden
 
@@ -41,7 +42,7 @@ def in_order(table: pa.Table, order: Sequence[str] = (), keys: Sequence[SortKey]
         if name not in named and not is_hidden(name)
     ]
     places = sorted_places(_columns(table, (*first, *keys, *others)), table.num_rows)
-    return table.take(pa.array(places))
+    return table.take(arrow_integers(places))
 
 
 def first_rows(
@@ -65,12 +66,12 @@ def first_rows(
         epochs = _flat(table[epoch]).fill_null(0).to_numpy()[places]
         begins = np.flatnonzero(np.append(True, epochs[1:] != epochs[:-1]))
         numbers = np.arange(count) - np.repeat(begins, np.diff(np.append(begins, count)))
-        return table.take(pa.array(places[numbers < limit]))
+        return table.take(arrow_integers(places[numbers < limit]))
     word, _ = OrderWords(_columns(table, keys)).next(np.zeros(count, np.uint64))
     greatest = np.partition(word, limit - 1)[limit - 1]
-    table = table.take(pa.array(np.flatnonzero(word <= greatest)))
+    table = table.take(arrow_integers(np.flatnonzero(word <= greatest)))
     places = sorted_places(_columns(table, keys), table.num_rows)
-    return table.take(pa.array(places[:limit]))
+    return table.take(arrow_integers(places[:limit]))
 
 
 def _columns(table: pa.Table, keys: Sequence[SortKey]) -> Iterator[tuple[pa.Array, SortKey]]:

@@ -10,7 +10,7 @@ import math
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -18,7 +18,6 @@ from gscope.engine.spark.cluster.traffic import TrafficMeter
 from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
 from gscope.engine.spark.own_rows import OwnRows, has_own_rows
 from gscope.engine.spark.sql.inputs import InputViews, Sources
-from gscope.engine.spark.sql.watchlists import Watchlists
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.staging.trimming import Trimming
 from gscope.engine.spark.step_folds import StepFolds
@@ -41,6 +40,7 @@ from gscope.queries.plan.program import (
 )
 from gscope.queries.plan.whole_input import is_whole_input
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.attempt_counts import AttemptCounts
     from gscope.engine.spark.sql.lookups import Lookups
+    from gscope.engine.spark.sql.watchlists import Watchlists
     from gscope.engine.spark.step_folds import Staged
     from gscope.engine.spark.task_planner import StageRun
     from gscope.engine.spark.tasks.state_runner import FoldResult
@@ -403,6 +404,8 @@ class Evaluator:
 def _tables(spark: Spark, program: Program) -> Iterator[Watchlists | Lookups]:
     """Yield the tables of files that the program reads, which Spark holds."""
     if any(isinstance(node, WatchlistJoinNode) for node in program.nodes):
+        from gscope.engine.spark.sql.watchlists import Watchlists
+
         yield Watchlists(spark.session, program)
     if program.lookups:
         from gscope.engine.spark.sql.lookups import Lookups

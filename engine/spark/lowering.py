@@ -6,7 +6,6 @@ imports the other's modules; they meet in ``Work``, which the evaluator turns in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.spark.sql import (
@@ -32,6 +31,7 @@ from gscope.queries.plan.program import (
 )
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

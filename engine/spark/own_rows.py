@@ -7,11 +7,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gscope.engine.spark.tasks.fold_task import FoldRunner
-from gscope.engine.spark.tasks.sample_task import SampleRunner
-from gscope.engine.spark.tasks.window_task import WindowRunner
 from gscope.engine.steps.node_counts import NodeRun
 from gscope.engine.storage.commits import Output
+from gscope.engine.storage.counts import Counts
 from gscope.queries.plan.program import RunningNode
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
@@ -26,10 +24,12 @@ if TYPE_CHECKING:
     from gscope.engine.spark.spark import Spark
     from gscope.engine.spark.sql.inputs import InputViews
     from gscope.engine.spark.staging.outputs import Outputs
+    from gscope.engine.spark.tasks.fold_task import FoldRunner
     from gscope.engine.spark.tasks.here import TasksHere
-    from gscope.engine.spark.tasks.state_runner import FoldResult
+    from gscope.engine.spark.tasks.sample_task import SampleRunner
+    from gscope.engine.spark.tasks.state_runner import FoldResult, StateRunner
+    from gscope.engine.spark.tasks.window_task import WindowRunner
     from gscope.engine.storage.commits import CommitLog
-    from gscope.engine.storage.counts import Counts
     from gscope.queries.plan.program import HftaNode, Program
 
 
@@ -71,16 +71,35 @@ class OwnRows:
     ) -> None:
         self._spark_sql = sql
         self._outputs = outputs
-        common = (spark, here, self._sql, inputs, commits.carry)
-        self._folds = FoldRunner(*common, program.user_files)
-        self._windows = WindowRunner(*common)
-        self._samples = SampleRunner(*common, program.user_files)
         self._here = _Texts()
+        common = (spark, here, self._sql, inputs, commits.carry)
+        self._folds: FoldRunner | None = None
+        self._windows: WindowRunner | None = None
+        self._samples: SampleRunner | None = None
+        # Few programs have such operators, and a small replay has no time for forty modules.
+        kinds = {type(node) for node in program.nodes if has_own_rows(node)}
+        if RunningNode in kinds:
+            from gscope.engine.spark.tasks.fold_task import FoldRunner
+
+            self._folds = FoldRunner(*common, program.user_files)
+        if WindowNode in kinds:
+            from gscope.engine.spark.tasks.window_task import WindowRunner
+
+            self._windows = WindowRunner(*common)
+        if SampleNode in kinds:
+            from gscope.engine.spark.tasks.sample_task import SampleRunner
+
+            self._samples = SampleRunner(*common, program.user_files)
 
     @property
     def counts(self) -> Counts:
         """The counts of all steps so far besides rows."""
-        return self._folds.counts + self._windows.counts + self._samples.counts
+        return sum((runner.counts for runner in self._runners), Counts())
+
+    @property
+    def _runners(self) -> list[StateRunner]:
+        runners = (self._folds, self._windows, self._samples)
+        return [runner for runner in runners if runner is not None]
 
     def run(
         self, work: Work, step: int, result: str | None, *, is_small: bool
@@ -101,14 +120,18 @@ class OwnRows:
 
     def fold(self, work: Work, step: int, answers: Path, *, is_small: bool) -> FoldResult:
         """Fold a running aggregation, which writes its answers to a folder; for any thread."""
-        return self._measured(lambda: self._folds.run(work, step, answers, is_small=is_small))
+        folds = self._folds
+        assert folds is not None
+        return self._measured(lambda: folds.run(work, step, answers, is_small=is_small))
 
     def _staged(self, work: Work, step: int, result: str | None, *, is_small: bool) -> FoldResult:
-        run = self._folds.run
+        runner: FoldRunner | WindowRunner | SampleRunner | None = self._folds
         if isinstance(work.node, WindowNode):
-            run = self._windows.run
+            runner = self._windows
         elif isinstance(work.node, SampleNode):
-            run = self._samples.run
+            runner = self._samples
+        assert runner is not None
+        run = runner.run
         if result is None or self._leaves_rest_to_spark(work.node):
             return run(work, step, is_small=is_small)
         path, staged = self._outputs.stage(result, step, ".parquet")
@@ -124,7 +147,8 @@ class OwnRows:
         return replace(folded, cpu_ns=self._cpu_ns() - cpu_ns, is_sql=self._here.number > texts)
 
     def _leaves_rest_to_spark(self, node: HftaNode) -> bool:
-        return isinstance(node, WindowNode) and not self._windows.finishes(node)
+        windows = self._windows
+        return isinstance(node, WindowNode) and windows is not None and not windows.finishes(node)
 
     def _sql(self, text: str) -> DataFrame:
         self._here.number += 1
@@ -132,5 +156,4 @@ class OwnRows:
 
     def _cpu_ns(self) -> int:
         """Return the CPU time so far of this thread and of the tasks that it has run, in ns."""
-        runners = (self._folds, self._windows, self._samples)
-        return time.thread_time_ns() + sum(runner.task_cpu_ns for runner in runners)
+        return time.thread_time_ns() + sum(runner.task_cpu_ns for runner in self._runners)

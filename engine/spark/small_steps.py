@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.tasks.aggregate_task import plain_merge
-from gscope.engine.spark.tasks.fold_input import fold_input
 from gscope.engine.spark.tasks.join_task import is_plain_join
 from gscope.engine.spark.tasks.select_task import is_plain_selection
-from gscope.engine.spark.tasks.window_answers import AnswerPlan
-from gscope.engine.spark.tasks.window_task import is_readable
 from gscope.queries.plan.program import (
     AggregationNode,
     JoinNode,
@@ -51,8 +48,13 @@ def _is_plain(program: Program, node: HftaNode) -> bool:
         case SelectionNode():
             return is_plain_selection(node)
         case RunningNode():
+            from gscope.engine.spark.tasks.fold_input import fold_input
+
             return not queries and fold_input(node) is not None
         case WindowNode(slices=slices) if slices is not None and not queries:
+            from gscope.engine.spark.tasks.window_answers import AnswerPlan
+            from gscope.engine.spark.tasks.window_task import is_readable
+
             plan = AnswerPlan.of(node)
             return plan.merge is not None and is_readable(plan)
         case SampleNode():

@@ -6,8 +6,9 @@ session asks for it at that moment, and not before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from gscope.engine.spark.partitions import limits
@@ -46,6 +46,7 @@ from gscope.queries.plan.program import (
     TopNode,
 )
 from gscope.queries.streams.messages import Batch
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

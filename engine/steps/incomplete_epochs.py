@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from gscope.queries.plan.program import QueryInput, StreamInput, node_inputs
 from gscope.queries.streams.loss_reasons import LOG, IncompleteEpochs
 from gscope.queries.streams.losses import NO_LOSSES, LostRows, added_packets
 from gscope.queries.streams.messages import Extent, Heartbeat, Shed
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,7 +7,6 @@ them. A query whose epochs do not follow from packet times has the gap without e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from gscope.engine.watermarks.event_time import EventTimes
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.plan.program import QueryInput, StreamInput, node_inputs
 from gscope.queries.streams.gaps import HostGap
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

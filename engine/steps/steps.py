@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import TYPE_CHECKING, Any, assert_never
 
 from gscope.engine.operators import (
@@ -49,6 +49,7 @@ from gscope.queries.plan.program import (
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Shed
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

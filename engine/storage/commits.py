@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import deque
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.storage.counts import Counts
@@ -24,6 +24,7 @@ from gscope.queries.run_folder.layout import OUTPUTS_FOLDER
 from gscope.queries.run_folder.whole_file import replace_file
 from gscope.queries.streams.loss_reasons import IncompleteEpochs
 from gscope.queries.streams.messages import Batch, Extent, RowGroup
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,7 +9,7 @@ process sees what its own tasks write, so of their files only the sizes are comp
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.streams.messages import Batch, Extent
 from gscope.queries.streams.portions import row_groups
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import evaluate
@@ -20,6 +19,7 @@ from gscope.queries.plan.program import (
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.trees import by_name
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from gscope.engine.watermarks.bounds import (
     span_of,
     spans_by_name,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

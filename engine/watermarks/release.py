@@ -7,7 +7,7 @@ expression of its own; all sides are released up to the same value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.watermarks.bounds import (
@@ -24,6 +24,7 @@ from gscope.engine.watermarks.bounds import (
 from gscope.engine.watermarks.ports import Port, batch_span, extents_span
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Column
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

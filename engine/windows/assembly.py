@@ -6,7 +6,6 @@ rows that it answers. Windows without rows are passed with arithmetic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from gscope.engine.windows.live import LiveTable
 from gscope.engine.windows.pieces import pieces_of
 from gscope.engine.windows.saved import SavedWindow
 from gscope.engine.windows.slice_store import SliceStore
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,6 @@ leaves, and its sums with each row that does. A window then costs its groups, no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from gscope.engine.running.groups import number_groups
 from gscope.engine.windows.layout import PRESENCE, Numbers
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

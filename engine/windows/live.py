@@ -8,12 +8,12 @@ the pieces after it along. When the front is used up it is built from all pieces
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gscope.engine.windows.layout import PRESENCE, Numbers
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

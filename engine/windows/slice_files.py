@@ -7,7 +7,7 @@ their older end is the last batch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 from gscope.engine.windows.layout import Numbers
 from gscope.engine.windows.pieces import Piece
 from gscope.errors import EngineError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,13 +8,13 @@ that a slice of it can have.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.plan.windows.window import SlidingWindow
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

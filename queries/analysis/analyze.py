@@ -19,7 +19,7 @@ from gscope.queries.analysis.names.query_set import (
 from gscope.queries.analysis.names.scope import Source, open_packets, open_query
 from gscope.queries.analysis.names.watchlists import check_streams, open_watchlist
 from gscope.queries.analysis.sample_by import terms_of_union
-from gscope.queries.analysis.sampling.hints import sampling_hint
+from gscope.queries.analysis.sampling.written_hint import sampling_hint
 from gscope.queries.analysis.select import build_select
 from gscope.queries.analysis.typing.column_facts import facts_of
 from gscope.queries.analysis.typing.parameters import Substitutes

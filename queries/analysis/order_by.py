@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TemporalError, TypeMismatchError
@@ -20,6 +20,7 @@ from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.plan.row_order import MAX_LIMIT, ORDER, Order, SortKey
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TypeMismatchError
 from gscope.queries.analysis.names.scope import open_query
-from gscope.queries.analysis.sampling.hints import hint_term
 from gscope.queries.analysis.typing.typer import Typer
 from gscope.queries.analysis.typing.unsupported import find_aggregates, refuse_aggregate
 from gscope.queries.gsql.expression_printer import print_expression
@@ -32,6 +31,10 @@ def terms_of_sample(
     Raises:
         GsqlError: a term is wrong.
     """
+    if not body.sample_by:
+        return ()
+    from gscope.queries.analysis.sampling.hints import hint_term
+
     for term in body.sample_by:
         call = next(find_aggregates(term), None)
         if call is not None:

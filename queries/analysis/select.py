@@ -14,7 +14,7 @@ ORDER BY and LIMIT add hidden columns to the projection, and an ``Order`` to the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError
@@ -64,6 +64,7 @@ from gscope.queries.plan.row_order import ORDER
 from gscope.queries.plan.rules.prune_columns import prune
 from gscope.queries.plan.whole_input import is_whole_input, written_keys
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

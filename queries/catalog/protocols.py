@@ -7,12 +7,13 @@ the field was taken from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Expression, Literal, PacketField
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import CONSTANT, INCREASING, VARYING, GsqlType, Ordering
+from gscope.records import dataclass
 
 _INNER = "inner."
 

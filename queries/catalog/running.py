@@ -8,7 +8,6 @@ only one small row for each group and epoch is left for the fold over time (``en
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.queries.catalog.aggregate.entry import Constant, constants_of
@@ -17,6 +16,7 @@ from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.catalog.scalar.logic import order_key
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,12 +16,12 @@ Values are plain Python values: INT, TIMESTAMP, INTERVAL (nanoseconds) and MAC a
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gscope.errors import UsageError
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,8 +7,9 @@ every conversion is a call of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

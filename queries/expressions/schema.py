@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.types import VARYING, GsqlType, Ordering
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Container

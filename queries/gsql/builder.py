@@ -1,7 +1,7 @@
 # ruff: noqa: D102 - the methods are the rules of grammar.lark
 """The parser's actions at the end of each rule: they build syntax nodes.
 
-lark calls the methods by the names of rules and aliases in ``grammar.lark``, with the values of the
+The parser calls the methods by the names of rules and aliases in ``grammar.lark``, with the values of the
 parts of the rule; None stands for an optional part that is missing. Errors leave here without the
 text, which the parser adds.
 """
@@ -9,10 +9,8 @@ text, which the parser adds.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from lark import Token, v_args
 
 from gscope.errors import GsqlSyntaxError, Position
 from gscope.queries.gsql import nodes
@@ -20,6 +18,8 @@ from gscope.queries.gsql.expression_builder import ExpressionBuilder
 from gscope.queries.gsql.input_builder import FromClause, InputBuilder
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import token_position
+from gscope.queries.gsql.token import Token
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +83,6 @@ class _Define:
     position: Position
 
 
-@v_args(inline=True)
 class Builder(ExpressionBuilder, InputBuilder):
     """The actions for all rules; those for files and queries are here."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from gscope.queries.gsql.node import Node
+from gscope.records import dataclass
 
 
 class LiteralKind(Enum):

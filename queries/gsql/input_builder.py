@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-from lark import Token, Transformer, v_args
 
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
@@ -16,9 +14,11 @@ from gscope.queries.gsql.intervals import UNITS_NS, read_interval_ns
 from gscope.queries.gsql.literals import read_literal
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import span, token_position
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Body, Extent, Input, Window
+    from gscope.queries.gsql.token import Token
 
 _NUMBER = re.compile(r" *[0-9]+ *")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -42,8 +42,7 @@ class _Alias:
     name: str
 
 
-@v_args(inline=True)
-class InputBuilder(Transformer[Token, Any]):
+class InputBuilder:
     """The actions for the rules of inputs, joins and windows."""
 
     def inputs(self, first: Input, *joined: tuple[nodes.JoinClause | None, Input]) -> FromClause:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from gscope.queries.gsql.expression_nodes import Definition, LiteralSyntax, ParameterReference
 from gscope.queries.gsql.node import Node
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.expression_nodes import Expression, Name

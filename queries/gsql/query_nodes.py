@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from gscope.queries.gsql.node import Node
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.expression_nodes import Expression, LiteralSyntax, Name

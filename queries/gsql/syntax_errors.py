@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.did_you_mean import DID_YOU_MEAN, closest
@@ -12,12 +11,12 @@ from gscope.queries.gsql.sample_errors import sample_remedy, using_sample
 from gscope.queries.gsql.syntax_remedies import REMEDIES
 from gscope.queries.gsql.unexpected_token import CLAUSES, COMPARISONS, END
 from gscope.queries.gsql.window_errors import window_word
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lark import Token
-
+    from gscope.queries.gsql.token import Token
     from gscope.queries.gsql.unexpected_token import UnexpectedToken
 
 _LITERALS = frozenset(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gscope.records import dataclass
+
 if TYPE_CHECKING:
-    from lark import Token
+    from gscope.queries.gsql.token import Token
 
 END = "$END"
 """The type of the token at the end of the text."""

@@ -16,7 +16,8 @@ deeper than the entry.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from gscope.records import dataclass
 
 GROUPS = {
     "talkers": "Who talks with whom",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gscope.queries.did_you_mean import closest
 from gscope.queries.library.description import GROUPS, describe
 from gscope.queries.library.files import closest_query, full_names
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Call, Column, Literal, NamedExpression
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.plan.program import AggregationNode, QueryInput, StreamInput
 from gscope.queries.plan.program_sampling import RATE_COLUMN
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

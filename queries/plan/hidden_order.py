@@ -12,7 +12,7 @@ first column; delivery sorts by it and leaves it out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
@@ -41,6 +41,7 @@ from gscope.queries.plan.logical import (
 from gscope.queries.plan.row_order import ORDER
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.whole_input import is_whole_input
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection

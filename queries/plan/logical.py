@@ -7,12 +7,12 @@ inputs of a node that has several).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import NamedCall
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.sampling_operator import SampleGroupBy
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression, NamedExpression

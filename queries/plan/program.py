@@ -9,7 +9,6 @@ has the LFTA's schema plus, when ``has_interface_column`` is set, the constant S
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.protocols import FLOW_FIELD
@@ -26,6 +25,7 @@ from gscope.queries.plan.logical import Interval, first_side
 from gscope.queries.plan.program_sampling import RATE_COLUMN
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.catalog.aggregate.partial_op import PartialOp

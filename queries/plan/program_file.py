@@ -22,6 +22,7 @@ from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import is_trusted_file
 from gscope.queries.plan.program import Program
 from gscope.queries.run_folder.whole_file import replace_file
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ _KIND = "is"
 """The key that holds the class of an object."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ProgramHead:
     """The head of the file of a program.
 

@@ -11,11 +11,11 @@ out. No query can write such a name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.schema import Schema
 from gscope.queries.expressions.types import Direction
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.schema import ColumnSchema

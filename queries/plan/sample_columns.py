@@ -15,12 +15,12 @@ that were kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Expression, Literal, walk
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.errors import Position

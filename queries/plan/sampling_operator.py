@@ -7,10 +7,11 @@ query can write begin with ``$``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Column, NamedCall
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

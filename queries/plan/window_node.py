@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Column, NamedExpression
@@ -11,6 +10,7 @@ from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 from gscope.queries.plan.windows.numbered import NumberedWindows
 from gscope.queries.plan.windows.slicing import EVERY_TIME
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

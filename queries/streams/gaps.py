@@ -6,8 +6,9 @@ cumulative: the last heartbeat says all, in order, and those of one host do not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

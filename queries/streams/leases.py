@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.thresholds import FULL_THRESHOLD, ThresholdStep, schedule_of
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gscope.records import dataclass
 
 KERNEL = "kernel"
 """The kernel dropped packets, because the capture ring was full."""

@@ -14,7 +14,6 @@ heartbeat promises its list is final.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
@@ -22,6 +21,7 @@ from gscope.queries.streams.loss_reasons import LOG, REASONS
 
 # Relays read them from files, by their annotations.
 from gscope.queries.streams.messages import Extent, enclosing_extents
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

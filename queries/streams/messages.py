@@ -6,10 +6,11 @@ column is promised by its negative. Within that promise, tuples may come in any 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.types import Direction
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

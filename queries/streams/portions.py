@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -77,6 +76,8 @@ def _most_bytes(columns: Iterable[pa.ChunkedArray]) -> float:
 
 
 def _lengths(texts: pa.Array) -> NDArray[np.integer]:
+    import pyarrow.compute as pc
+
     if pa.types.is_dictionary(texts.type):
         sizes = pc.binary_length(texts.dictionary).take(texts.indices)
     else:

@@ -5,11 +5,12 @@ A process writes one line for each event to its standard output, see ``event_cod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 # The codec reads annotations.
 from gscope.queries.streams.loss_reasons import IncompleteEpochs  # noqa: TC001
+from gscope.records import dataclass
 
 
 class ProcessEvent:

@@ -24,7 +24,7 @@ Odd traffic never raises: it is counted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gscope.records import dataclass
 
 _LONGEST_LINE, _CHARACTERS_BEFORE = 160, 100
 """How much of a source line is shown, and how much of that before the place that is marked."""

@@ -83,7 +83,7 @@ def test_rooms_are_relative_links(room: str) -> None:
 
 def test_the_package_holds_nothing_else() -> None:
     names = {path.name for path in (ROOT / "src" / "gscope").iterdir()} - {"__pycache__"}
-    assert names == {"__init__.py", "__main__.py", "errors.py", "py.typed", *ROOMS}
+    assert names == {"__init__.py", "__main__.py", "errors.py", "py.typed", "records.py", *ROOMS}
 
 
 def test_imports_point_one_way() -> None:

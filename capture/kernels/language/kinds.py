@@ -6,9 +6,10 @@ has, which operations it allows, and how two kinds unite in a variable that is a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from gscope.records import dataclass
 
 
 class Kind(Enum):

@@ -7,7 +7,6 @@ them.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from gscope.capture.kernels.language.intrinsics import External, Intrinsic
 from gscope.capture.kernels.language.kinds import AnyKind, Kind
 from gscope.capture.kernels.native.source import unsupported
 from gscope.capture.kernels.native.values import united
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     import ast

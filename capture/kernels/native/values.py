@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
 from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind
+from gscope.records import dataclass
 
 
 class KernelSyntaxError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.batch_decoder import IS_USUAL, LIST_ALL, LIST_BYTES
@@ -21,6 +20,7 @@ from gscope.capture.packet.layers import PREFETCH_BYTES
 from gscope.errors import UnsupportedError
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,6 @@ huge one; ``run``, which passes a block through all of them batch by batch; and 
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.aggregation import aggregation_source, plan_aggregation
@@ -28,6 +27,7 @@ from gscope.capture.lfta.kernel_arguments import (
 from gscope.capture.lfta.state import WORD_NAMES, InterfaceState, LftaState
 from gscope.capture.packet.fields import INNER
 from gscope.queries.expressions.expressions import Literal, PacketField, walk
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,7 +8,6 @@ and evicts the group in the second slot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen import partials as slots
@@ -16,6 +15,7 @@ from gscope.capture.lfta.codegen.names import indented
 from gscope.capture.lfta.codegen.packing import Packing, unpack
 from gscope.capture.lfta.output_layout import output_layout, store
 from gscope.capture.lfta.state import LftaState
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

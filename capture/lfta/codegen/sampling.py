@@ -11,7 +11,6 @@ at all: its kernel is that of a run without sampling.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.codegen.lower import int_code, lower
@@ -22,6 +21,7 @@ from gscope.capture.packet.record import INFO, REASON_SHIFT
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program_sampling import SamplingMethod
 from gscope.queries.plan.sampling.keyed_hash import NULL_WORD
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,6 @@ import hashlib
 import json
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.log.agent.messages import (
@@ -28,6 +27,7 @@ from gscope.queries.streams.process_events import (
     CaptureRequested,
     CaptureWanted,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.agent.messages import CaptureState, Offer, decoded
 from gscope.capture.log.remote.connection import RemoteConnection
 from gscope.errors import StreamError
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from gscope.queries.run_folder.layout import CAPTURE_FOLDER
 from gscope.queries.run_folder.startup import settle
 from gscope.queries.streams.event_codec import EventWriter, from_plain, to_plain
 from gscope.queries.streams.process_events import Listening, ProcessError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.capture.log.agent.board import CaptureBoard

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gscope import __version__
 from gscope.capture.log.description import LftaDescription  # noqa: TC001  # as in a hint
 from gscope.errors import StreamError
 from gscope.queries.streams.event_codec import from_plain, to_plain
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.remote.address import TcpAddress
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.capture.log.remote.address import LogAddress

@@ -8,13 +8,13 @@ may; from then on it needs neither files nor further sockets of the internet.
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.capture.log.remote.credentials import Tokens, read_tokens, server_context
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     import ssl

@@ -12,7 +12,7 @@ Times that a reader has answered keep their limit; it states them when it leases
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from gscope.queries.int64 import MIN_TIME_NS
 from gscope.queries.plan.partitioning.row_hashes import row_hashes
 from gscope.queries.plan.sampling.keyed_hash import FULL_THRESHOLD, rate_of, threshold_of
 from gscope.queries.streams.messages import Thinned
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -6,8 +6,6 @@ shares no code. It follows the same rules, which are those of Wireshark 4.0 wher
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.flow import FLOW_NAMES, flow_values
 from gscope.capture.packet.dissector.link_headers import (
@@ -19,6 +17,7 @@ from gscope.capture.packet.dissector.link_headers import (
 from gscope.capture.packet.dissector.link_types import first_layer
 from gscope.capture.packet.dissector.tunnels import tunnel_layer
 from gscope.capture.packet.flow.layout import LINKTYPE_FLOW
+from gscope.records import dataclass
 
 Value = int | bytes | None
 Fields = dict[str, Value]

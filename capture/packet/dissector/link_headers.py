@@ -7,10 +7,11 @@ end. ``frame`` collects the link-layer fields on the way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from gscope.capture.packet.decode_errors import Reason
+from gscope.records import dataclass
 
 MAX_LAYERS = 256
 

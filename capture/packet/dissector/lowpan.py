@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.packet.decode_errors import Reason
 from gscope.capture.packet.dissector.link_headers import DecodeFailure, Frame, Network
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.capture.packet.dissector.link_headers import Next

@@ -8,7 +8,7 @@ set, and bits 48 to 55 hold the reason (``Reason``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gscope.records import dataclass
 
 LINKTYPE_FLOW = 1 << 16
 """Above all link types of captures, which have 16 bits."""

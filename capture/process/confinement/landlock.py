@@ -10,11 +10,11 @@ import ctypes
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import TYPE_CHECKING
 
 from gscope.capture.process.confinement.kernel_calls import system_call
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from gscope.capture.process.confinement.identity import Identity
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.run_folder.layout import CONFINEMENT_FILE
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

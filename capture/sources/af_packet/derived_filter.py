@@ -17,7 +17,7 @@ linux/bpf_common.h.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.filter import MAX_INSTRUCTIONS, accept_all
@@ -31,6 +31,7 @@ from gscope.queries.plan.split.kernel_filter import (
     all_of,
     any_of,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import socket
 import struct
-from dataclasses import dataclass
 
 from gscope.capture.sources.af_packet.kernel_api import (
     IFF_LOOPBACK,
@@ -18,6 +17,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
 )
 from gscope.capture.sources.af_packet.link_type import COOKED, LinkType, link_type_of
 from gscope.queries.did_you_mean import suggestion
+from gscope.records import dataclass
 
 ANY = "any"
 """The name for all devices of the network namespace at once, as in tcpdump."""

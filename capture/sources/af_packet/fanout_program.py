@@ -17,7 +17,6 @@ Packets without ports, and later fragments, have ports of 0, as in the decoder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.derived_filter import (
@@ -39,6 +38,7 @@ from gscope.capture.sources.af_packet.derived_filter import (
 from gscope.capture.sources.af_packet.filter import MAX_INSTRUCTIONS
 from gscope.queries.expressions.expressions import Call, Literal, PacketField
 from gscope.queries.plan.partitioning.address_bits import WHOLE_ADDRESS, address_bits
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from dataclasses import dataclass
 
 from gscope.capture.sources.af_packet.device import ANY
 from gscope.capture.sources.af_packet.kernel_api import IFF_RUNNING, IFF_UP
@@ -21,6 +20,7 @@ from gscope.capture.sources.af_packet.netlink import (
     dump,
 )
 from gscope.capture.sources.af_packet.packet_socket import refusal
+from gscope.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from gscope.records import dataclass
 
 LINKTYPE_ETHERNET = 1
 LINKTYPE_C_HDLC = 104

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.base import SourceStats
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,6 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.capture.sources.af_packet.device import Device, request
@@ -42,6 +41,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
 )
 from gscope.errors import CaptureError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import mmap
 import os
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +23,7 @@ from gscope.capture.sources.af_packet.kernel_api import (
 )
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     import socket

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.sources.files import pcap, pcapng
 from gscope.capture.sources.nfcapd import layout as nfcapd
-from gscope.capture.sources.nfcapd.stream import FlowRecordFormat
 from gscope.errors import NotACaptureError
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ def detect_format(head: bytes, name: str) -> tuple[CaptureFormat, int]:
     elif nfcapd.is_flow_file(magic):
         message = nfcapd.file_fault(head, name)
         if not message:
+            from gscope.capture.sources.nfcapd.stream import FlowRecordFormat
+
             return FlowRecordFormat(), nfcapd.HEADER_BYTES
     elif magic not in pcap.MAGICS and magic != pcapng.MAGIC:
         message = (

@@ -11,8 +11,7 @@ from gscope.capture.sources.files.compressed import DecompressedBytes, is_compre
 from gscope.capture.sources.files.detect import MAGIC_BYTES, detect_format, header_bytes
 from gscope.capture.sources.files.pcap import PcapFormat
 from gscope.capture.sources.files.stored import STANDARD_INPUT, ReadingInterrupted, StoredBytes
-from gscope.capture.sources.nfcapd.records import ENTRY_BYTES
-from gscope.capture.sources.nfcapd.stream import FlowRecordFormat, FlowRecordStream
+from gscope.capture.sources.nfcapd.layout import is_flow_file
 from gscope.errors import CaptureError, CutCaptureError, NotACaptureError
 
 if TYPE_CHECKING:
@@ -145,10 +144,13 @@ class FileSource:
                 message = f"{self.name} cannot be read: {stored.damage[0]}"
                 raise CaptureError(message) if stream is stored else CutCaptureError(message)
             self._format, self._base = detect_format(head, self.name)
-            if isinstance(self._format, FlowRecordFormat):
+            if is_flow_file(head[:MAGIC_BYTES]):
                 if self._no_flow_records:
                     message = f"{self.name} is a file of nfcapd, {self._no_flow_records}"
                     raise NotACaptureError(message)
+                from gscope.capture.sources.nfcapd.records import ENTRY_BYTES
+                from gscope.capture.sources.nfcapd.stream import FlowRecordStream
+
                 self.block_bytes = max(self.block_bytes, ENTRY_BYTES)
                 self._stream = FlowRecordStream(stream, head)
         except BaseException:

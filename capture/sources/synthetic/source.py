@@ -8,7 +8,6 @@ length of the capture.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from gscope.capture.sources.synthetic.frames import FrameBuilder
 from gscope.capture.sources.synthetic.traffic import Traffic
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

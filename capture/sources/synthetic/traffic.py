@@ -9,7 +9,6 @@ Poisson process whatever the trains are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +32,7 @@ from gscope.capture.sources.synthetic.trains import (
     steps_of,
     train_phase,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,11 +6,12 @@ short conversation. Its packets are *steps*, half a round trip apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass
+
+from gscope.records import dataclass
 
 SCHEME = "udp://"
 """What such an address begins with; no network interface has a slash in its name."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +19,7 @@ from gscope.cli.view.rows.ordering import address_numbers
 from gscope.engine.sinks.columns import flat
 from gscope.errors import UsageError
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

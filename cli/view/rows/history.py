@@ -7,7 +7,7 @@ rows are kept for further epochs: they cost a few bytes.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from gscope.cli.sinks.table_cells import printable
 from gscope.engine.sinks.columns import flat
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,6 @@ milliseconds, and the order of all of them a hundred times that.
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from gscope.engine.sinks.columns import flat
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

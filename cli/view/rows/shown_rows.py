@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gscope.cli.view.rows.ordering import first_rows
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

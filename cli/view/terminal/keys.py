@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from gscope.records import dataclass
 
 ESCAPE = "escape"
 _SEQUENCES = {

@@ -11,11 +11,11 @@ import re
 import socket
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope import __version__
 from gscope.errors import EngineError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from gscope.errors import EngineError, UsageError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 CONNECT_S = 5.0
 """Seconds after which a host that does not answer a connection counts as unreachable."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.cluster.master import MasterKind, own_address
 from gscope.errors import UsageError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ import struct
 import subprocess
 import tempfile
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -26,6 +26,7 @@ from gscope.engine.spark.jvm.cause import cause_in
 from gscope.engine.spark.jvm.class_path import class_path, scala_version, spark_home
 from gscope.engine.spark.jvm.jvm_settings import MINIMUM_HEAP_BYTES, JvmSettings, jvm_options
 from gscope.errors import EngineError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

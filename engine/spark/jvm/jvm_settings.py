@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.cluster.master import LOCAL, MasterKind
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,13 +8,14 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gscope.engine.spark.jvm.cause import cause_in
 from gscope.engine.spark.jvm.class_path import spark_home
 from gscope.engine.spark.jvm.jvm_settings import has_name, user_name
 from gscope.errors import EngineError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

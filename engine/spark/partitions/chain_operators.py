@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.partitions.chain_task import (
@@ -29,6 +28,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     TopNode,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

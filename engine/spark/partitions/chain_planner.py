@@ -9,7 +9,7 @@ all epochs.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.partitions import limits
@@ -37,6 +37,7 @@ from gscope.queries.plan.program import (
     StreamInput,
     node_inputs,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
 from gscope.engine.storage.payload_counts import payload_counts
 from gscope.queries.streams.messages import RowGroup
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

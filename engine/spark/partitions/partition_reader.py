@@ -11,7 +11,6 @@ cache: that is faster than one large table of groups, also on one core.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from gscope.engine.spark.tasks.columns import TaskRows, columns_of
 from gscope.engine.spark.tasks.task import no_rows
 from gscope.engine.storage.transfer.access import OpenParquet
 from gscope.queries.plan.partitioning.value_columns import partitions_of_rows
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

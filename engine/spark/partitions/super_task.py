@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ from gscope.engine.spark.tasks.aggregate_task import answers_of, groups_of_parts
 from gscope.engine.spark.tasks.columns import TaskRows
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.transfer.access import read_parquet
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,6 @@ but only those of the groups that a task works on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, hash_text, to_sql
@@ -21,6 +20,7 @@ from gscope.errors import EngineError
 from gscope.queries.catalog.aggregate.estimates import BUCKET_BITS
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.spark.sql.expressions import SPARK_TYPES, column_leaf, quote, to_sql
@@ -12,6 +11,7 @@ from gscope.engine.watermarks.ports import batch_span
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import node_inputs
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

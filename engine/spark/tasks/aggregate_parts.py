@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from gscope.queries.catalog.aggregate.halves import high_half, low_half
 from gscope.queries.catalog.aggregate.moments import MOMENTS_BY_NAME
 from gscope.queries.expressions.expressions import Column, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

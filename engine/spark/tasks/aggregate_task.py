@@ -8,7 +8,6 @@ Each task reads all files of some epochs, which no other task reads, and writes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -40,6 +39,7 @@ from gscope.queries.expressions.expressions import Column, Expression, Literal, 
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program_sampling import RATE_COLUMN
 from gscope.queries.plan.whole_input import is_global
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from gscope.engine.storage.parquet_files import FileWriter
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.streams.messages import Batch
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ tuple of one row, so ``engine/running/reduce.py`` merges both alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.engine.running.reduce import is_reducible, needed_columns
@@ -25,6 +25,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.expressions.expressions import Call, Column, Literal, NamedExpression
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,7 @@ value of their keys, which no other task has. Tasks write answers and states the
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from gscope.engine.storage.transfer.access import read_parquet
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.catalog.user_functions.install import install
 from gscope.queries.plan.program import RunningNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

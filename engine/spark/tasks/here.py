@@ -11,10 +11,10 @@ import secrets
 import threading
 import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gscope.queries.cores import usable_cores
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

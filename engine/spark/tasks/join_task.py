@@ -8,7 +8,7 @@ portions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from gscope.queries.expressions.expressions import Call, Column
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import first_side
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

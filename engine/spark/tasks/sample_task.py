@@ -6,7 +6,7 @@ operator without SUPERGROUP is one task. Tasks write answers and states themselv
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +36,7 @@ from gscope.errors import EngineError
 from gscope.queries.catalog.user_functions.install import install
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.plan.sampling_operator import SampleNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow as pa
 from gscope.engine.spark.tasks.columns import TaskRows, columns_of, is_column, is_computable
 from gscope.engine.spark.tasks.task import read_files
 from gscope.engine.storage.payload_counts import payload_counts
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +21,7 @@ from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import State, accept
 from gscope.engine.storage.transfer.access import parquet_rows, read_parquet
 from gscope.errors import EngineError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from gscope.engine.storage.texts import as_bytes, as_text
 from gscope.engine.storage.transfer.access import parquet_rows, read_parquet, using
 from gscope.engine.storage.transfer.run_files import files_of
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

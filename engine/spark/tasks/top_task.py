@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.engine.sinks.row_order import first_rows
@@ -10,6 +9,7 @@ from gscope.engine.spark.tasks.columns import TaskRows, columns_of
 from gscope.engine.spark.tasks.task import read_files
 from gscope.engine.storage.counts import Counts
 from gscope.queries.plan.row_order import sort_keys
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

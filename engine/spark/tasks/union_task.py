@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ from gscope.engine.spark.tasks.columns import TaskRows, columns_of
 from gscope.engine.spark.tasks.task import read_files
 from gscope.engine.storage.counts import Counts
 from gscope.queries.expressions.expressions import Column
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

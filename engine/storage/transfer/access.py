@@ -13,7 +13,7 @@ import socket
 import tempfile
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gscope.errors import StreamError
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

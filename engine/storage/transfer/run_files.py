@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from gscope.engine.storage.transfer.access import IDENTITY_FILE, FileAccess
 from gscope.errors import EngineError
 from gscope.queries.os_errors import os_reason
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from gscope.queries.expressions.expressions import (
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan.logical import Filter, Join, Project
 from gscope.queries.plan.trees import map_expression
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

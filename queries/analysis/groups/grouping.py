@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError
@@ -33,6 +33,7 @@ from gscope.queries.plan.logical import AggregateCall, GroupBy, Node, RunningGro
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
 from gscope.queries.plan.windows.columns import WRITTEN
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -6,7 +6,7 @@ aggregates, superaggregates and the results of stateful calls are left to the op
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import TemporalError, TypeMismatchError, UnsupportedError
@@ -50,6 +50,7 @@ from gscope.queries.plan.sampling_operator import (
 )
 from gscope.queries.plan.trees import by_name, substitute
 from gscope.queries.plan.whole_input import WHOLE_INPUT, whole_input_key, whole_input_schema
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

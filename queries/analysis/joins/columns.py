@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from gscope.queries.expressions.schema import ColumnSchema
 from gscope.queries.expressions.types import VARYING, Direction, GsqlType, Ordering
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import first_side
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.joins.intervals import differences
@@ -23,6 +22,7 @@ from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.nodes import BinaryOperator
 from gscope.queries.plan.trees import conjuncts, inputs_of
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -16,7 +16,6 @@ below 0 are as wide as those above.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, TemporalError, TypeMismatchError, UnsupportedError
@@ -30,6 +29,7 @@ from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.logical import AggregateCall, Filter, GroupBy, Join, Node
 from gscope.queries.plan.trees import of_input
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

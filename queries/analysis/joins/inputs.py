@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
@@ -13,6 +13,7 @@ from gscope.queries.expressions.schema import Schema, free_name
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.node import walk
 from gscope.queries.plan.logical import Node, Project, QueryScan
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,7 @@ the interval may be wider than they allow (where they compute with floats), neve
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from gscope.queries.expressions.expressions import Call, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import Interval
 from gscope.queries.plan.trees import inputs_of
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ Packets take part as tuples of the fields that the query reads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.groups.epochs import time_field
@@ -27,6 +27,7 @@ from gscope.queries.expressions.expressions import Call, Column
 from gscope.queries.expressions.schema import Schema, free_name
 from gscope.queries.plan.logical import Filter, Join, QueryScan
 from gscope.queries.plan.trees import conjunction, map_expression
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError, UnsupportedError
@@ -13,6 +13,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Column, walk
 from gscope.queries.plan.logical import Filter, Join
 from gscope.queries.plan.trees import conjunction
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

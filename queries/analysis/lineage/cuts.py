@@ -16,12 +16,13 @@ Quotients and remainders are those of values of 0 or more, which fields of heade
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

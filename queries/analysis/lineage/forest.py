@@ -8,7 +8,6 @@ in the same tree, because neither rules nor the split change their order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from gscope.queries.plan.logical import (
     QueryScan,
     Scan,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,6 @@ functions of them; the meet of two sets is the set of what is a function of both
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from gscope.queries.analysis.lineage.cuts import (
@@ -35,6 +34,7 @@ from gscope.queries.expressions.expressions import Call, Expression, Literal, Pa
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program_sampling import HASHED_TYPES
 from gscope.queries.plan.split.border import is_low_key
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,7 +7,6 @@ traced to the other side through the pairs that the join equates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
@@ -35,6 +34,7 @@ from gscope.queries.plan.logical import (
 )
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.trees import by_name, inputs_of, substitute
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -18,7 +18,7 @@ columns of SELECT (``queries/analysis/order_by.py``); only aggregates in it are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ from gscope.queries.gsql.expression_printer import print_expression
 from gscope.queries.gsql.limits import MAX_PARTS, check_limits
 from gscope.queries.gsql.node import substitute, walk
 from gscope.queries.plan.sample_columns import SAMPLE_GROUPS, estimated_name
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
 from gscope.queries.did_you_mean import other_case
 from gscope.queries.gsql import nodes
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

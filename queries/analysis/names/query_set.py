@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, Position, ResolveError
@@ -22,6 +22,7 @@ from gscope.queries.gsql import nodes
 from gscope.queries.gsql.printer import print_body, print_query
 from gscope.queries.library.load import library_remedy, load_library_file
 from gscope.queries.plan import part_names
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,7 +6,7 @@ that it reads. A column or alias that the text gives such a name comes first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError, ResolveError, TypeMismatchError
@@ -23,6 +23,7 @@ from gscope.queries.plan.sample_columns import (
     has_interval,
     sample_groups,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.analysis.names.scope import Source

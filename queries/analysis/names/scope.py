@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import ResolveError
@@ -21,6 +21,7 @@ from gscope.queries.expressions.types import CONSTANT, VARYING, Ordering
 from gscope.queries.plan.logical import QueryScan, Scan
 from gscope.queries.plan.row_order import visible
 from gscope.queries.plan.windows.columns import WRITTEN
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

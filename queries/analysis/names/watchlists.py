@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import QueryScan, Watchlist
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,6 @@ Trees of results hold a query once for each query that reads it; costs count an 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.lineage.forest import MAX_LEAVES, grown, leaf_count, nodes_below
@@ -20,6 +19,7 @@ from gscope.queries.plan.logical import (
     WindowGroupBy,
 )
 from gscope.queries.plan.sampling_operator import SampleGroupBy
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.analysis.lineage.forest import TreeNode

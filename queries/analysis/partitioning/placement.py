@@ -16,7 +16,6 @@ Source: "Query-aware partitioning for monitoring massive network data streams" (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,7 @@ from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.plan.logical import Filter, GroupBy, RunningGroupBy, Scan, WindowGroupBy
 from gscope.queries.plan.row_order import orders_epochs
 from gscope.queries.plan.split.running import epoch_calls
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,12 +10,12 @@ Source: "Query-aware partitioning for monitoring massive network data streams" (
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.partitioning.compatible import ANY
 from gscope.queries.analysis.partitioning.placement import place
 from gscope.queries.analysis.partitioning.sets import PartitionSet
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

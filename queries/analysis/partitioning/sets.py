@@ -13,7 +13,6 @@ compatible, and so are functions of its members.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.lineage.cuts import WHOLE, Cut, is_function_of, meet
@@ -21,6 +20,7 @@ from gscope.queries.analysis.lineage.terms import Term, Terms, common, is_determ
 from gscope.queries.catalog.protocols import PROTOCOLS
 from gscope.queries.expressions.expressions import PacketField, walk
 from gscope.queries.plan.show_expressions import show
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

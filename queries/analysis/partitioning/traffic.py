@@ -10,7 +10,7 @@ Source: "Query-aware partitioning for monitoring massive network data streams" (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.expressions.expressions import PacketField, walk
@@ -29,6 +29,7 @@ from gscope.queries.plan.logical import (
     WindowGroupBy,
 )
 from gscope.queries.plan.sampling_operator import SampleGroupBy
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ sampled by tuples. If that breaks a node, the tree is not sampled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.lineage.compatible import ALL
@@ -16,6 +16,7 @@ from gscope.queries.analysis.lineage.terms import Term, joined
 from gscope.queries.analysis.sampling.standings import Judge, Scheme
 from gscope.queries.plan.logical import Merge
 from gscope.queries.plan.program_sampling import SamplingMethod
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -11,7 +11,7 @@ Of a ratio r = Y/X of such totals, Q is the sum of squares of what units add to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from gscope.errors import UnsupportedError
@@ -47,6 +47,7 @@ from gscope.queries.plan.sample_columns import (
     variance_factor,
 )
 from gscope.queries.plan.trees import map_expression, map_nodes
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ are of FLOAT.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,6 +22,7 @@ from gscope.queries.expressions.expressions import Call, Column, Expression, Lit
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.logical import AggregateCall
 from gscope.queries.plan.sample_columns import HIDDEN_AGGREGATE
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

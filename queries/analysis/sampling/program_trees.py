@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.schema import free_name
@@ -20,6 +20,7 @@ from gscope.queries.plan.program import (
     node_inputs,
 )
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,7 +7,6 @@ the LFTA of its own. No result is broken by another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlError
@@ -25,6 +24,7 @@ from gscope.queries.analysis.sampling.program_trees import instance, lfta_of, lf
 from gscope.queries.analysis.sampling.rules import ORDER, Breach
 from gscope.queries.analysis.sampling.standings import Judge
 from gscope.queries.plan.program_sampling import SamplingMethod
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

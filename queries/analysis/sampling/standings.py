@@ -10,7 +10,6 @@ A node's rows are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, assert_never
 
@@ -54,6 +53,7 @@ from gscope.queries.plan.sample_columns import (
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.show_expressions import show
 from gscope.queries.plan.whole_input import is_whole_input
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

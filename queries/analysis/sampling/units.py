@@ -8,7 +8,6 @@ vary independently.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.lineage.terms import is_determined, term_of
@@ -30,6 +29,7 @@ from gscope.queries.plan.program_sampling import SamplingMethod
 from gscope.queries.plan.show_expressions import show
 from gscope.queries.plan.trees import by_name, substitute
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.analysis.lineage.forest import TreeNode

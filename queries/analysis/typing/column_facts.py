@@ -7,7 +7,6 @@ fraction, and TIMESTAMP(x) refuses an ``x`` that counts seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, assert_never
 
@@ -28,6 +27,7 @@ from gscope.queries.plan.logical import (
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.trees import map_expression
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

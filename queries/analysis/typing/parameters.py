@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import GsqlSyntaxError, ResolveError, TypeMismatchError
@@ -14,6 +13,7 @@ from gscope.queries.expressions.expressions import Expression, Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.parser import definition_literal, parse_expression
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from gscope.errors import ResolveError, TypeMismatchError, UnsupportedError
@@ -29,6 +29,7 @@ from gscope.queries.gsql import nodes
 from gscope.queries.gsql.node import walk
 from gscope.queries.gsql.nodes import BinaryOperator
 from gscope.queries.plan.sample_columns import describes_sample
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

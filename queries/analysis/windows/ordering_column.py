@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.errors import TemporalError
@@ -13,6 +13,7 @@ from gscope.queries.expressions.expressions import Call, Column, Literal, Packet
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan.logical import Scan
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_TIME, WRITTEN
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.analysis.names.scope import Source

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.errors import TypeMismatchError
@@ -26,6 +25,7 @@ from gscope.queries.plan.logical import Filter, GroupBy, Project, WindowGroupBy
 from gscope.queries.plan.windows.clamp import clamped
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START, WINDOW_TIME, WRITTEN
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

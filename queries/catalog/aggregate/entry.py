@@ -10,12 +10,12 @@ of its tuples.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.queries.catalog.aggregate.halves import is_narrow
 from gscope.queries.expressions.expressions import Expression, Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.catalog.aggregate.partial_op import PartialOp

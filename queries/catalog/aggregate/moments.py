@@ -10,7 +10,6 @@ change.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gscope.queries.catalog.aggregate.entry import (
@@ -25,6 +24,7 @@ from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

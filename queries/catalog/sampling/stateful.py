@@ -6,11 +6,11 @@ function does with its state is in ``engine/sampling/samplers.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 _BOOL, _INT, _FLOAT = GsqlType.BOOL, GsqlType.INT, GsqlType.FLOAT
 

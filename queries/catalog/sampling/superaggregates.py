@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 NUMBERS = frozenset({GsqlType.INT, GsqlType.FLOAT, GsqlType.TIMESTAMP, GsqlType.INTERVAL})
 _SUMMED = frozenset({GsqlType.INT, GsqlType.FLOAT, GsqlType.INTERVAL})

@@ -13,7 +13,6 @@ origin than 1970, such as ``time - 1700000000``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, PacketField
 from gscope.queries.expressions.schema import ClockUnit
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

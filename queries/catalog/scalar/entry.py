@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Expression, Literal, Value
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.types import GsqlType

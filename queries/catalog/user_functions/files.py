@@ -11,7 +11,6 @@ import os
 import sys
 import traceback
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +18,7 @@ from types import ModuleType
 from gscope.errors import UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.queries.ownership import fault_of_script
+from gscope.records import dataclass
 
 _MOST_BYTES = 1 << 20
 

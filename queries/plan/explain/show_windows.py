@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from gscope.queries.plan.program import StreamInput
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.slicing import Slicing
 from gscope.queries.plan.windows.window import RepeatedSlices, SlidingWindow
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.plan.program import Lfta, Program

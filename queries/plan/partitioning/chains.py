@@ -22,7 +22,7 @@ Source: "Query-aware partitioning for monitoring massive network data streams" (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,7 @@ from gscope.queries.plan.program import (
     node_inputs,
 )
 from gscope.queries.plan.show_expressions import show
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

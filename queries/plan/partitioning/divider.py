@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal
 from gscope.queries.plan.program_partitioning import PartitionMember
 from gscope.queries.plan.trees import map_expression
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,7 +13,7 @@ partition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -31,6 +31,7 @@ from gscope.queries.plan.partitioning.divider import (
 from gscope.queries.plan.program import AggregationNode, JoinNode, MergeNode
 from gscope.queries.plan.program_partitioning import PartitionMember
 from gscope.queries.plan.trees import map_expression
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Column, NamedExpression, walk
@@ -45,6 +45,7 @@ from gscope.queries.plan.program_partitioning import undivided
 from gscope.queries.plan.row_order import orders_epochs
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -19,7 +19,6 @@ There are four forms of it, equal bit for bit: ``partition_of_values`` (one row)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from gscope.queries.catalog.scalar.hashes import (
 )
 from gscope.queries.catalog.scalar.integers import wrap
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

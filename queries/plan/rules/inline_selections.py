@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.orders import declared_ordering
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, walk
 from gscope.queries.plan.logical import Filter, LogicalPlan, Node, Project, QueryScan, Scan
 from gscope.queries.plan.trees import map_nodes
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

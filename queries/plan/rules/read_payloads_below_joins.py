@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.ordering.temporal import column_ordering
@@ -18,6 +18,7 @@ from gscope.queries.expressions.schema import ColumnSchema, Schema
 from gscope.queries.expressions.types import VARYING, GsqlType
 from gscope.queries.plan.logical import Join, LogicalPlan, Node, Project
 from gscope.queries.plan.trees import by_name, inputs_of, is_null_of_nulls, map_nodes, substitute
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ A node that reads it is evaluated, in each step, with the rates of the epochs of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
@@ -18,6 +18,7 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import AggregationNode, JoinNode
 from gscope.queries.plan.sampling.scaling import mapped, scaled_by, with_scaled
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

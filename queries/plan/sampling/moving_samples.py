@@ -22,7 +22,7 @@ has none of these limits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.catalog.evaluate import call
@@ -72,6 +72,7 @@ from gscope.queries.plan.sampling.trimmed_sides import TrimmedSide
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.trees import of_input
 from gscope.queries.plan.window_node import WindowNode
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

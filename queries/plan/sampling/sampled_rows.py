@@ -13,7 +13,7 @@ selection, a merge and a join with a watchlist pass rows on: what counts is what
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call
@@ -33,6 +33,7 @@ from gscope.queries.plan.sampling.side_epochs import WINDOW_CLOCK
 from gscope.queries.plan.trees import by_name, map_expression, of_input
 from gscope.queries.plan.windows.columns import WINDOW_END, WINDOW_START
 from gscope.queries.plan.windows.window import SlidingWindow
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,12 +12,12 @@ Readers of the node need the way back: at which times rows of an epoch of the no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from gscope.queries.expressions.expressions import PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.windows.columns import WINDOW_END
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

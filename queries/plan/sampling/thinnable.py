@@ -9,13 +9,13 @@ have answered: their samples are not thinned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.types import Direction, GsqlType
 from gscope.queries.plan.sampling.epoch_times import epoch_begin
 from gscope.queries.plan.sampling.sampled_rows import rows_of_lfta
 from gscope.queries.plan.sampling.side_epochs import SAME_EPOCHS
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -6,7 +6,7 @@ adds these products. ``row_rates.py`` has an example.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregate.halves import is_narrow
@@ -26,6 +26,7 @@ from gscope.queries.plan.sample_columns import OF_SAMPLE, SAMPLE_GROUPS, varianc
 from gscope.queries.plan.sampling.epoch_rates import is_rate
 from gscope.queries.plan.sampling.sampled_rows import CannotMove
 from gscope.queries.plan.trees import by_name, map_expression, substitute
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ chooses the interfaces at planning time, and everything else reads it as a colum
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.evaluate import call as plain_call
@@ -27,6 +27,7 @@ from gscope.queries.expressions.expressions import (
 )
 from gscope.queries.expressions.schema import ColumnSchema, free_name
 from gscope.queries.expressions.types import GsqlType
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

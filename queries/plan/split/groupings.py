@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Column, NamedExpression
@@ -20,6 +19,7 @@ from gscope.queries.plan.split.running import (
 )
 from gscope.queries.plan.trees import conjunction
 from gscope.queries.plan.whole_input import is_whole_input, whole_input_schema
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

@@ -6,7 +6,7 @@ computes its columns as far as an LFTA has not done so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import (
@@ -27,6 +27,7 @@ from gscope.queries.plan.trees import (
     of_input,
     substitute_all,
 )
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,12 +13,12 @@ implies that the packet has the field.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.scalar.addresses import format_ip
 from gscope.queries.catalog.scalar.tables import table_size, table_values
 from gscope.queries.expressions.expressions import Call, Literal, PacketField
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Column, Expression, NamedExpression, PacketField
@@ -22,6 +22,7 @@ from gscope.queries.plan.logical import (
 from gscope.queries.plan.program import Lfta, Partial
 from gscope.queries.plan.sampling_operator import SampleGroupBy
 from gscope.queries.plan.split.border import Border, column_schema, declarations
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.plan.logical import LogicalQuery, Node

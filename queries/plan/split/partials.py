@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregate.entry import constants_of
@@ -12,6 +12,7 @@ from gscope.queries.catalog.aggregates import AGGREGATES, partial_type
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Aggregate, Partial
 from gscope.queries.plan.split.border import INTERFACE, is_low, is_low_key
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

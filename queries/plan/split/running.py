@@ -7,7 +7,7 @@ cannot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregates import AGGREGATES
@@ -17,6 +17,7 @@ from gscope.queries.plan.logical import AggregateCall, GroupBy
 from gscope.queries.plan.program import Aggregate, RunningAggregate
 from gscope.queries.plan.split.border import is_low_key
 from gscope.queries.plan.split.partials import can_run_low, is_bounded
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

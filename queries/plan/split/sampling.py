@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import NamedExpression, PacketField
@@ -12,6 +12,7 @@ from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.split.border import Border
 from gscope.queries.plan.split.layers import all_columns
 from gscope.queries.plan.trees import conjunction
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.expressions import Expression

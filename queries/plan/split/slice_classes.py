@@ -6,13 +6,13 @@ aggregates, so each member generates the identical LFTA, which ``share`` makes o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregates import AGGREGATES
 from gscope.queries.expressions.expressions import PacketField
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.split.border import Border
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

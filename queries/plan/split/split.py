@@ -6,7 +6,7 @@ aggregation that cannot run low as a whole gets an LFTA that ships the columns i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, assert_never
 
 from gscope.queries.expressions.expressions import (
@@ -69,6 +69,7 @@ from gscope.queries.plan.split.windows import LowSlices, can_slice_low, ship_row
 from gscope.queries.plan.trees import by_name, conjunction, conjuncts, nodes_of, scans
 from gscope.queries.plan.whole_input import is_global
 from gscope.queries.plan.windows.window_plan import WindowPlan
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -9,7 +9,7 @@ SELECT srcIP, count(*) FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP becomes
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.aggregates import AGGREGATES
@@ -24,6 +24,7 @@ from gscope.queries.plan.trees import conjunction
 from gscope.queries.plan.window_node import Slices, WindowNode
 from gscope.queries.plan.windows.columns import SLICE
 from gscope.queries.plan.windows.window_plan import WindowPlan
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.plan.logical import LogicalQuery, WindowGroupBy

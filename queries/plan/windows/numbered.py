@@ -7,9 +7,10 @@ below the number at its end are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.plan.windows.slicing import Slicing

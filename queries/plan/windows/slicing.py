@@ -16,7 +16,6 @@ with number(a) <= n < number(b). Where edges of different periods coincide the n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -27,6 +26,7 @@ from gscope.queries.catalog.evaluate import call
 from gscope.queries.expressions.expressions import Literal
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.windows.window import RepeatedSlices
+from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

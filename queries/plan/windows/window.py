@@ -9,9 +9,10 @@ On-the-Fly Sharing for Streamed Aggregation (SIGMOD 2006), section 3, has [end -
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeAlias
+
+from gscope.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)
