@@ -1,7 +1,7 @@
 # ruff: noqa: D102 - the methods are the rules of grammar.lark
 """The parser's actions at the end of each rule: they build syntax nodes.
 
-The parser calls the methods by the names of rules and aliases in ``grammar.lark``, with the values of the
+lark calls the methods by the names of rules and aliases in ``grammar.lark``, with the values of the
 parts of the rule; None stands for an optional part that is missing. Errors leave here without the
 text, which the parser adds.
 """
@@ -12,13 +12,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lark import Token, v_args
+
 from gscope.errors import GsqlSyntaxError, Position
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.expression_builder import ExpressionBuilder
 from gscope.queries.gsql.input_builder import FromClause, InputBuilder
 from gscope.queries.gsql.nodes import JoinKind, LiteralKind
 from gscope.queries.gsql.scanner import token_position
-from gscope.queries.gsql.token import Token
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class _Define:
     position: Position
 
 
+@v_args(inline=True)
 class Builder(ExpressionBuilder, InputBuilder):
     """The actions for all rules; those for files and queries are here."""
 

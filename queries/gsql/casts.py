@@ -9,7 +9,7 @@ from gscope.queries.did_you_mean import suggestion
 from gscope.queries.gsql.scanner import token_position
 
 if TYPE_CHECKING:
-    from gscope.queries.gsql.token import Token
+    from lark import Token
 
 _FUNCTIONS = {
     **dict.fromkeys(("BOOL", "BOOLEAN"), "BOOL"),
@@ -44,4 +44,4 @@ def cast_function(type_name: Token, *, has_length: bool) -> Token:
         message = f"{name} takes no length here"
         remedy = f"write {name} alone" if name not in _WITH_LENGTH else f"cut a text with {short}"
         raise GsqlSyntaxError(message, position=token_position(type_name), remedy=remedy)
-    return type_name.with_value(function)
+    return type_name.update(value=function)

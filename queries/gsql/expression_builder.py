@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lark import Token, Transformer, v_args
+
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.casts import cast_function
@@ -15,7 +17,6 @@ from gscope.queries.gsql.scanner import span, token_position
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Expression
-    from gscope.queries.gsql.token import Token
 
 MAX_NAME_PARTS = 4
 _OTHER_CASTS = frozenset({"TRY_CAST", "SAFE_CAST"})
@@ -35,7 +36,8 @@ _BINARY = {operator.value: operator for operator in nodes.BinaryOperator} | {
 }
 
 
-class ExpressionBuilder:
+@v_args(inline=True)
+class ExpressionBuilder(Transformer[Token, Any]):
     """The actions for the rules of expressions."""
 
     def binary(self, left: Expression, operator: Token, right: Expression) -> nodes.Binary:

@@ -7,6 +7,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lark import Token, Transformer, v_args
+
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
 from gscope.queries.gsql.foreign_words import FOREIGN_WORDS, JOIN_WORDS
@@ -18,7 +20,6 @@ from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.gsql.nodes import Body, Extent, Input, Window
-    from gscope.queries.gsql.token import Token
 
 _NUMBER = re.compile(r" *[0-9]+ *")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -42,7 +43,8 @@ class _Alias:
     name: str
 
 
-class InputBuilder:
+@v_args(inline=True)
+class InputBuilder(Transformer[Token, Any]):
     """The actions for the rules of inputs, joins and windows."""
 
     def inputs(self, first: Input, *joined: tuple[nodes.JoinClause | None, Input]) -> FromClause:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import lark
+from lark import Token
+
 from gscope.errors import GsqlSyntaxError
 from gscope.queries.gsql import nodes
-from gscope.queries.gsql.builder import Builder
-from gscope.queries.gsql.lalr import NotAllowedError, Parse
 from gscope.queries.gsql.limits import check_limits
 from gscope.queries.gsql.scanner import MAX_TEXT, Scanner, token_position
 from gscope.queries.gsql.tables import user_tables
-from gscope.queries.gsql.token import Token
-from gscope.queries.gsql.unexpected_token import END
 
 if TYPE_CHECKING:
+    from lark.parsers.lalr_interactive_parser import InteractiveParser
+
     from gscope.queries.gsql.nodes import Expression, File
     from gscope.queries.gsql.tables import Tables
 
@@ -78,17 +79,17 @@ def _parse(text: str, source: str, start: str) -> Any:
 
 
 def _run(tables: Tables, text: str, source: str, start: str) -> Any:
-    parse = Parse(tables.parser, Builder(), start)
+    parser = tables.lark.parse_interactive(start=start)
     tokens: list[Token] = []
-    for token in Scanner(text, source, tables.terminals).tokens(parse.choices):
+    for token in Scanner(text, source, tables.terminals).tokens(parser.choices):
         try:
-            parse.feed(token)
-        except NotAllowedError:
+            parser.feed_token(token)
+        except lark.UnexpectedToken:
             raise _unexpected_token(tables, start, tokens, token, text) from None
         tokens.append(token)
     try:
-        return parse.finish()
-    except NotAllowedError:
+        return parser.feed_token(Token("$END", ""))
+    except lark.UnexpectedToken:
         raise _unexpected_token(tables, start, tokens, _end_token(tokens), text) from None
 
 
@@ -99,23 +100,29 @@ def _unexpected_token(
     from gscope.queries.gsql.syntax_errors import diagnose
     from gscope.queries.gsql.unexpected_token import UnexpectedToken
 
-    parse = Parse(tables.parser, Builder(), start)
+    parser = tables.lark.parse_interactive(start=start)
     for earlier in tokens[:-1]:
-        parse.feed(earlier)
-    instead = parse.accepted()
+        parser.feed_token(earlier)
+    instead = _accepted(parser)
     for earlier in tokens[-1:]:
-        parse.feed(earlier)
-    unexpected = UnexpectedToken(token, parse.accepted(), tuple(tokens), instead, text)
+        parser.feed_token(earlier)
+    unexpected = UnexpectedToken(token, _accepted(parser), tuple(tokens), instead, text)
     found = diagnose(unexpected, tables.spellings)
     return GsqlSyntaxError(found.message, position=token_position(found.token), remedy=found.remedy)
+
+
+def _accepted(parser: InteractiveParser) -> frozenset[str]:
+    return frozenset(parser.accepts())  # type: ignore[no-untyped-call]  # lark leaves it untyped
 
 
 def _end_token(tokens: list[Token]) -> Token:
     """Return the end of the text, placed at the last token, so that a caret can mark it."""
     if not tokens:
-        return Token(END, "", 0, 1, 1, 0)
+        return Token("$END", "", 0, 1, 1, end_pos=0)
     last = tokens[-1]
     length = token_position(last).length
     if "\n" in last:
-        return Token(END, "", last.start_pos, last.line, last.column, last.end_pos)
-    return Token(END, "", last.end_pos, last.line, last.column + length, last.end_pos)
+        return Token("$END", "", last.start_pos, last.line, last.column, end_pos=last.end_pos)
+    return Token(
+        "$END", "", last.end_pos, last.line, (last.column or 1) + length, end_pos=last.end_pos
+    )

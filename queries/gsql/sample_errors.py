@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.gsql.token import Token
+    from lark import Token
 
 _RATE = "the rate of a sample is an option of the run: --sample-rate 10%"
 _BY = "SAMPLE BY srcIP names what packets are chosen by"

@@ -10,11 +10,12 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from lark import Token
+
 from gscope.errors import GsqlSyntaxError, Position
 from gscope.queries.gsql.addresses import is_address
 from gscope.queries.gsql.constants_list import find_list
 from gscope.queries.gsql.intervals import read_interval_ns
-from gscope.queries.gsql.token import Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping
@@ -183,7 +184,7 @@ class Scanner:
                 raise self._error(message, at, 1, "split it into several files")
             yield token
             before = token.type
-            at = self._past_blanks(token.end_pos)
+            at = self._past_blanks(_end(token))
 
     def _past_blanks(self, at: int) -> int:
         while True:
@@ -399,7 +400,7 @@ class Scanner:
 
     def _make(self, terminal: str, value: str, at: int, end: int) -> Token:
         line = self._line_of(at)
-        return Token(terminal, value, at, line, at - self._line_starts[line - 1] + 1, end)
+        return Token(terminal, value, at, line, at - self._line_starts[line - 1] + 1, end_pos=end)
 
     def _line_of(self, at: int) -> int:
         """Return the line of an offset; offsets never decrease from call to call."""
@@ -417,7 +418,9 @@ class Scanner:
 
 def token_position(token: Token) -> Position:
     """Return the place of a token of `Scanner`, with its written length."""
-    return Position(token.line, token.column, max(1, token.end_pos - token.start_pos))
+    return Position(
+        token.line or 1, token.column or 1, max(1, _end(token) - (token.start_pos or 0))
+    )
 
 
 def span(start: Position, last: Token) -> Position:
@@ -429,3 +432,7 @@ def span(start: Position, last: Token) -> Position:
     if end.line != start.line:
         return start
     return Position(start.line, start.column, end.column + end.length - start.column)
+
+
+def _end(token: Token) -> int:
+    return token.end_pos or 0

@@ -16,7 +16,8 @@ from gscope.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gscope.queries.gsql.token import Token
+    from lark import Token
+
     from gscope.queries.gsql.unexpected_token import UnexpectedToken
 
 _LITERALS = frozenset(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
-    from gscope.queries.gsql.token import Token
+    from lark import Token
 
 END = "$END"
 """The type of the token at the end of the text."""

@@ -10,7 +10,7 @@ from gscope.queries.gsql.intervals import read_interval_ns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.gsql.token import Token
+    from lark import Token
 
 _EXAMPLE = "[RANGE '1 min' SLIDE '10 sec']"
 _EXAMPLES = {"RANGE": _EXAMPLE, "SLICES": "[SLICES '12 sec', '3 sec']"}

@@ -59,7 +59,7 @@ def test_a_user_without_a_cache_directory_can_parse(root: str) -> None:
 
 def test_a_cache_in_the_home_directory_is_made_on_first_use(tmp_path: Path) -> None:
     assert _parse_elsewhere(XDG_CACHE_HOME="", HOME=str(tmp_path)) == "1\n"
-    assert list((tmp_path / ".cache" / "gscope").glob("gsql-*.json"))
+    assert list((tmp_path / ".cache" / "gscope").glob("gsql-*.pickle"))
 
 
 def test_reserved_words_are_words_of_the_grammar() -> None:
