@@ -15,11 +15,11 @@ import pyarrow as pa
 from gscope.engine.running.halves import joined_halves
 from gscope.engine.running.spark_hash import spark_hash
 from gscope.engine.storage.counts import Counts
-from gscope.engine.storage.texts import as_text
 from gscope.queries.catalog.running import DISTINCT_VALUES
 from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT, MIN_INT
+from gscope.queries.streams.texts import as_text
 from gscope.records import dataclass
 
 if TYPE_CHECKING:

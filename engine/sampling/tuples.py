@@ -10,11 +10,11 @@ import pyarrow as pa
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.sampling.values import SampleRows
 from gscope.engine.sinks.row_order import in_order as rows_in_order
-from gscope.engine.storage.texts import as_text
 from gscope.engine.storage.transfer.access import read_parquet
 from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.queries.expressions.expressions import Column, walk
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.streams.texts import as_text
 from gscope.records import dataclass
 
 if TYPE_CHECKING:

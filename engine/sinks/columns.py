@@ -17,9 +17,9 @@ from gscope.engine.sinks.addresses import addresses_as_text
 from gscope.engine.sinks.arrow_integers import arrow_integers
 from gscope.engine.sinks.parallel import ROWS_AT_ONCE, by_columns
 from gscope.engine.sinks.pieces import cut_text
-from gscope.engine.storage.texts import as_bytes
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.int64 import MAX_INT
+from gscope.queries.streams.texts import as_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -148,12 +148,12 @@ engine/lookups:
 engine/storage/transfer:
 engine/spark/spark.py:
 engine/spark/cluster: engine/storage/transfer
-engine/sinks: engine/storage
+engine/sinks:
 engine/storage: engine/functions engine/sinks engine/storage/transfer
 engine/running: engine/watermarks engine/functions engine/storage
 engine/windows: engine/watermarks engine/running
 engine/sampling: engine/watermarks engine/functions engine/sinks engine/storage/transfer
-    engine/storage engine/running
+    engine/running
 engine/operators: engine/watermarks engine/storage
 engine/steps: engine/watermarks engine/storage engine/operators
 engine/monitoring: engine/watermarks engine/storage engine/operators engine/steps

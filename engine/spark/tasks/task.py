@@ -17,10 +17,10 @@ import pyarrow as pa
 from gscope.engine.running.vectors import arrow_type
 from gscope.engine.storage.counts import Counts
 from gscope.engine.storage.parquet_files import FileWriter, part_name
-from gscope.engine.storage.texts import as_bytes, as_text
 from gscope.engine.storage.transfer.access import parquet_rows, read_parquet, using
 from gscope.engine.storage.transfer.run_files import files_of
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.streams.texts import as_bytes, as_text
 from gscope.records import dataclass
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from gscope.engine.spark.tasks.window_answers import (
 )
 from gscope.engine.storage.parquet_files import FileWriter, State, WrittenFile, part_name
 from gscope.engine.storage.payload_counts import payload_counts
-from gscope.engine.storage.texts import as_text
 from gscope.engine.windows.assembly import Assembly
 from gscope.engine.windows.pieces import NUMBER
 from gscope.engine.windows.saved import WindowStates
@@ -37,6 +36,7 @@ from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.window_node import WindowNode
 from gscope.queries.plan.windows.columns import SLICE, WINDOW_END
 from gscope.queries.streams.messages import Extent
+from gscope.queries.streams.texts import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
