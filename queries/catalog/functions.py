@@ -21,7 +21,7 @@ from gscope.queries.catalog.scalar.strings import STRINGS
 from gscope.queries.catalog.scalar.tables import TABLES
 from gscope.queries.catalog.scalar.times import TIMES
 
-__all__ = ["FUNCTIONS", "FunctionEntry"]
+__all__ = ["FUNCTIONS", "OF_VALUES", "FunctionEntry"]
 
 FUNCTIONS: dict[str, FunctionEntry] = {
     **INTEGERS,
@@ -39,3 +39,10 @@ FUNCTIONS: dict[str, FunctionEntry] = {
     **APPLICATION,
     **LOOKUPS,
 }
+
+OF_VALUES = frozenset(
+    entry.name
+    for entry in FUNCTIONS.values()
+    if entry.is_foldable and entry.name not in {**TABLES, **ORDERS, **LOOKUPS}
+)
+"""Functions of nothing but the values of their arguments, users' functions excepted."""

@@ -27,11 +27,18 @@ from gscope.engine.running.vectors import (
     from_arrow,
     to_arrow,
 )
+from gscope.engine.spark.tasks.row_functions import (
+    compared,
+    evaluated,
+    is_compared,
+    is_evaluated,
+)
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.scalar.regex import find_all
 from gscope.queries.catalog.scalar.strings import STRINGS
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.streams.texts import as_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -53,7 +60,7 @@ def is_computable(expression: Expression) -> bool:
         case Column():
             return expression.type in _COMPUTED
         case Call():
-            if is_of_text(expression):
+            if _is_apart(expression):
                 return expression.type in _COMPUTED
             is_known = expression.type in _COMPUTED and expression.function in VECTORIZED
             if expression.function == "is_null":
@@ -67,11 +74,21 @@ def is_column(expression: Expression) -> bool:
     """Return whether a task can compute a column of ``expression``."""
     return (
         isinstance(expression, Column)
-        or is_of_text(expression)
+        or _is_apart(expression)
         or _is_first_address(expression)
         or _is_chosen_address(expression)
         or is_computable(expression)
     )
+
+
+def _is_apart(expression: Expression) -> bool:
+    """Return whether a column of ``expression`` is computed by itself, not as a part of others."""
+    if is_of_text(expression):
+        return True
+    if not (is_compared(expression) or is_evaluated(expression)):
+        return False
+    assert isinstance(expression, Call)
+    return all(isinstance(each, Literal) or is_column(each) for each in expression.arguments)
 
 
 def _is_first_address(expression: Expression) -> bool:
@@ -186,6 +203,11 @@ class TaskRows:
         if is_of_text(expression):
             assert isinstance(expression, Call)
             return self._of_texts(expression)
+        if _is_apart(expression):
+            assert isinstance(expression, Call)
+            if is_compared(expression):
+                return compared(expression, self.flat)
+            return evaluated(expression, self.flat, self.count)
         if _is_first_address(expression):
             assert isinstance(expression, Call)
             return pc.coalesce(*(self.flat(column) for column in expression.arguments))
@@ -204,7 +226,7 @@ class TaskRows:
 
     def _with_leaves(self, expression: Expression, leaves: dict[str, Vector]) -> Expression:
         """Return the expression with a column of ``leaves`` for each part not computed by numpy."""
-        if isinstance(expression, Column) or is_of_text(expression):
+        if isinstance(expression, Column) or _is_apart(expression):
             name = str(len(leaves))
             leaves[name] = self._leaf_vector(expression)
             return Column(name, expression.type, is_nullable=True)
@@ -223,7 +245,7 @@ class TaskRows:
 
     def _of_texts(self, call: Call) -> pa.Array:
         (text,) = _not_constant(call)
-        texts = flat(self.column(text))
+        texts = as_bytes(flat(self.column(text)))
         if pa.types.is_dictionary(texts.type):
             texts = texts.dictionary_decode()
         entry = FUNCTIONS[call.function]

@@ -37,8 +37,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-QUERY = "Query q: SELECT time, pow(median(len), 1) AS m FROM eth.IP GROUP BY time"
-"""Powers are not for tasks: Spark SQL computes them."""
+QUERY = (
+    "Query q: SELECT time, median(len) AS m FROM eth.IP GROUP BY time"
+    " HAVING if_else(median(len) > 0, 'a', 'b') = 'a'"
+)
+"""Choices between texts are not for tasks: Spark SQL makes them."""
 
 
 def length(epoch: int, number: int) -> int:

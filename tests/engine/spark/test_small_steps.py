@@ -33,11 +33,20 @@ def needs(text: str) -> bool:
         "int(avg(len))",
         "sqrt(sum(len))",
         "min_of(max(len), 1000)",
+        "log(sum(len))",
+        "pow(sum(len), 2)",
+        "concat('a', string(sum(len)))",
+        "string(max(destIP))",
         "count(DISTINCT destIP) + count(DISTINCT len)",
     ],
 )
 def test_aggregates_of_numbers_and_addresses_need_no_spark(aggregate: str) -> None:
     assert not needs(GROUPED.format(aggregate))
+
+
+def test_comparisons_of_addresses_and_texts_need_no_spark() -> None:
+    assert not needs(GROUPED.format("count(*)") + " HAVING max(destIP) > '10.0.0.1'")
+    assert not needs(f"SELECT tb, s FROM {SUBQUERY} WHERE s = i")
 
 
 def test_texts_of_another_query_need_no_spark() -> None:
@@ -47,12 +56,10 @@ def test_texts_of_another_query_need_no_spark() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        GROUPED.format("log(sum(len))"),
-        GROUPED.format("pow(sum(len), 2)"),
-        GROUPED.format("string(sum(len))"),
-        GROUPED.format("concat('a', string(sum(len)))"),
         GROUPED.format("last(len / 2.0)"),
-        f"SELECT tb, s FROM {SUBQUERY} WHERE s = i",
+        GROUPED.format("if_else(count(*) > 1, 'a', 'b')"),
+        "SELECT tb, count(*) FROM IP GROUP BY len / 2.0 AS tb",
+        f"SELECT tb, s, running_count(*) FROM {SUBQUERY} GROUP BY tb, s CLOSING_WHEN count(*) = 0",
     ],
 )
 def test_what_tasks_do_not_compute_starts_spark(text: str) -> None:
