@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import signal
-import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,7 @@ from tests.faults.role import Role
 from tests.faults.sensor_reader import SensorReader
 from tests.support.certificates import TOKEN, make_certificate, token_file
 from tests.support.gscope_command import PATIENCE_S, wait_for
+from tests.support.ports import lasting_port
 from tests.support.requirements import needs
 
 from gscope.capture.log.index import read_index
@@ -37,8 +37,7 @@ class Sensor(Role):
     def __init__(self, folder: Path) -> None:
         certificate = make_certificate(folder, "sensor1")
         token_file(folder)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            place = TcpAddress("127.0.0.1", free.getsockname()[1])
+        place = TcpAddress("127.0.0.1", lasting_port())
         self.address = LogAddress(place, TOKEN, certificate.certificate.read_bytes())
         super().__init__(
             folder,
