@@ -39,7 +39,8 @@ WHERE f.tb = t.tb AND f.srcIP = t.srcIP;
 QUERY pairs:
 SELECT a.tb, a.srcPort, b.packets FROM flows a, flows b
 WHERE a.tb = b.tb AND a.srcIP = b.destIP AND a.destIP = b.srcIP
-AND a.srcPort = b.destPort AND a.destPort = b.srcPort AND a.srcIP < a.destIP;
+AND a.srcPort = b.destPort AND a.destPort = b.srcPort
+AND if_else(a.srcIP < a.destIP, 'up', 'down') = 'up';
 
 QUERY ages:
 SELECT tb, srcIP, running_count(*) AS packets FROM TCP WHERE ipversion = 4 AND len > 60
