@@ -11,7 +11,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Self
 
-from gscope.queries.cores import usable_cores
+from gscope.queries.run_folder.cores import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

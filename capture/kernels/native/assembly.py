@@ -196,7 +196,7 @@ class Builder:
 
     # -- memory ----------------------------------------------------------------------------------
 
-    def alloca(self, of: Any, name: str = "") -> Word:  # noqa: ARG002  # llvmlite's signature
+    def alloca(self, of: Any) -> Word:
         """Reserve room for a value; return a pointer to it."""
         return self._made(of.as_pointer(), f"alloca {_name(of)}")
 

@@ -72,7 +72,7 @@ class Expressions:
         self.builder = builder
         self._function_for = function_for
         self.slots = {
-            name: tuple(builder.alloca(of, name=name) for of in llvm_types(kind))
+            name: tuple(builder.alloca(of) for of in llvm_types(kind))
             for name, kind in inference.variables.items()
         }
 

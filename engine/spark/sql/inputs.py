@@ -100,9 +100,7 @@ class InputViews:
 
     def reads_whole_segments(self, work: Work) -> bool:
         """Return whether ``work`` reads whole segments of the log, and at most a state besides."""
-        return self.reads_segments(work) and not any(
-            taken.straddles or taken.partially_read for taken in work.inputs
-        )
+        return self.reads_segments(work) and not any(taken.straddles for taken in work.inputs)
 
     def reads_segments(self, work: Work) -> bool:
         """Return whether all rows that ``work`` reads are in segments of the log."""

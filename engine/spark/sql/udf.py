@@ -19,6 +19,7 @@ from gscope.queries.catalog.scalar.lookups import LOOKUPS
 from gscope.queries.catalog.scalar.regex import find_all, match_all
 from gscope.queries.expressions.expressions import Call, Expression, walk
 from gscope.queries.expressions.types import GsqlType
+from gscope.queries.streams.texts import as_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -98,19 +99,15 @@ def _matches(texts: pa.Array, patterns: pa.Array) -> pa.Array:
     """Return ``str_regex_match`` of a whole column; the pattern is a constant."""
     if not len(texts) or not patterns[0].is_valid:
         return pa.nulls(len(texts), pa.bool_())
-    return match_all(_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
+    return match_all(as_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
 
 
 def _extracts(texts: pa.Array, patterns: pa.Array) -> pa.Array:
     """Return ``str_extract_regex`` of a whole column; the pattern is a constant."""
     if not len(texts) or not patterns[0].is_valid:
         return pa.nulls(len(texts), pa.string())
-    found = find_all(_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
+    found = find_all(as_bytes(texts), patterns[0].as_py().encode("iso-8859-1"))
     return pa.array([to_spark(part, GsqlType.STRING) for part in found.to_pylist()], pa.string())
-
-
-def _bytes(texts: pa.Array) -> pa.Array:
-    return pa.array([from_spark(text, GsqlType.STRING) for text in texts.to_pylist()], pa.binary())
 
 
 _REGEX = {"str_regex_match": _matches, "str_extract_regex": _extracts}

@@ -35,7 +35,6 @@ Fold = tuple[Expression, str]
 
 _EXTREMES = {"min": "min", "max": "max", "bool_or": "max", "bool_and": "min"}
 _OF_PARTIALS = {"count": "sum", "sum": "sum", **_EXTREMES, **{b: b for b in BITS}}
-_OF_ROWS = {**_OF_PARTIALS, "count": "count"}
 _OF_FLOATS = {"min": "least", "max": "greatest", "sum": "float_sum"}
 """The fold that merges the one partial of an aggregate, or computes the aggregate from rows."""
 
@@ -157,7 +156,7 @@ def _of_rows(aggregate: Aggregate) -> MergeParts | None:
         return None
     if aggregate.function in MOMENTS_BY_NAME:
         return MergeParts.of((value, aggregate.function))
-    folds = _OF_FLOATS if is_float else _OF_ROWS
+    folds = _OF_FLOATS if is_float else _OF_PARTIALS
     if aggregate.can_wrap:
         return MergeParts.of(*_halves(value), final="sum") if aggregate.function == "sum" else None
     if aggregate.function == "avg":
@@ -196,7 +195,7 @@ def _of_lists(aggregate: Aggregate, schema: Schema) -> MergeParts | None:
         # Only the kernel computes hashes of values for many rows.
         return None
     # Of floats that are equal, like 0.0 and -0.0, the tuples' order would decide.
-    is_ordered = final in ("end", "changes")
+    is_ordered = final in ("first", "last", "changes")
     if is_ordered and (value.type is GsqlType.FLOAT or not (orders or partials)):
         return None
     listed = [value, *partials] if partials else [value, *orders]
@@ -224,8 +223,8 @@ _LISTED: dict[str, tuple[str, Callable[[Aggregate], tuple[Any, ...]]]] = {
     "avg_distinct": ("average of distinct", lambda _: ()),
     "quantile": ("quantile", lambda aggregate: (_constant(aggregate),)),
     "median": ("quantile", lambda _: (0.5,)),
-    "first": ("end", lambda _: (False,)),
-    "last": ("end", lambda _: (True,)),
+    "first": ("first", lambda _: ()),
+    "last": ("last", lambda _: ()),
     "count_diff": ("changes", lambda _: ()),
     "approx_top_k": ("most frequent", lambda a: (_constant(a), a.arguments[0].type)),
     "approx_count_distinct": ("estimate", lambda _: ()),
@@ -254,10 +253,6 @@ def _duplicates(present: pa.ChunkedArray, distinct: pa.ChunkedArray) -> pa.Chunk
     return pc.fill_null(pc.subtract(present, distinct), 0)
 
 
-def _end(is_last: bool, *lists: value_folds.Lists) -> pa.Array:  # a constant of the table
-    return value_folds.end(*lists, is_last=is_last)
-
-
 _HALVES: dict[str, Callable[..., tuple[pa.ChunkedArray, pa.ChunkedArray]]] = {
     "sum": lambda low, high: (low, high),
     "sum of distinct": value_folds.distinct_halves,
@@ -272,7 +267,8 @@ _FINALS: dict[str, Callable[..., pa.ChunkedArray]] = {
     "repeated values": value_folds.repeated_count,
     "average of distinct": value_folds.distinct_average,
     "quantile": value_folds.quantile,
-    "end": _end,
+    "first": value_folds.first,
+    "last": value_folds.last,
     "changes": value_folds.changes,
     "most frequent": value_folds.most_frequent,
     "estimate": value_folds.estimated_count,

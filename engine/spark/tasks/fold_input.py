@@ -18,6 +18,7 @@ from gscope.engine.spark.tasks.columns import (
     is_computable,
     is_of_text,
 )
+from gscope.engine.spark.tasks.row_functions import is_evaluated
 from gscope.engine.spark.tasks.task import read_files
 from gscope.engine.storage.payload_counts import payload_counts
 from gscope.queries.catalog.aggregate.halves import high_half, low_half
@@ -60,10 +61,10 @@ class FoldInput:
     within: Expression | None = None
 
     @property
-    def reads_texts(self) -> bool:
-        """Whether functions of texts are evaluated, which takes long for each row."""
+    def calls_functions(self) -> bool:
+        """Whether functions are called for single values, which takes long for each row."""
         expressions = [each.expression for each in self.columns]
-        return any(map(_has_text, (self.predicate, *expressions)))
+        return any(map(_is_called, (self.predicate, *expressions)))
 
     def read(self, files: Sequence[str]) -> tuple[pa.Table, Counts]:
         """Return the released tuples in segments, and the payloads that were not read."""
@@ -158,7 +159,11 @@ def _present(value: Expression) -> Expression:
     return call("bool_to_int", call("not", call("is_null", value)))
 
 
-def _has_text(expression: Expression | None) -> bool:
+def _is_called(expression: Expression | None) -> bool:
     if not isinstance(expression, Call):
         return False
-    return is_of_text(expression) or any(map(_has_text, expression.arguments))
+    return (
+        is_of_text(expression)
+        or is_evaluated(expression)
+        or any(map(_is_called, expression.arguments))
+    )

@@ -90,7 +90,7 @@ class FoldRunner(StateRunner):
             with nullcontext() if is_small else self._here.slots:
                 rows, counts = self._reduced(work, node, found)
                 return [task.run(0, "driver", rows, None, counts)]
-        if found is not None and not found[0].reads_texts:
+        if found is not None and not found[0].calls_functions:
             tuples, files = found
             return self._attempted(
                 range(running.TASKS),

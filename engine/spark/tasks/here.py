@@ -13,7 +13,7 @@ import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from gscope.queries.cores import usable_cores
+from gscope.queries.run_folder.cores import usable_cores
 from gscope.records import dataclass
 
 if TYPE_CHECKING:

@@ -25,13 +25,7 @@ UNKNOWN = Literal(None, GsqlType.NULL)
 
 
 def released_condition(work: Work, taken: ReleasedInput) -> Expression | None:
-    """Return the condition that released rows of a side satisfy; None if all are released.
-
-    Rows that an earlier step has read may be above the watermark that it left: of other batches, rows
-    as early as these are still released.
-    """
-    if taken.partially_read and work.low != work.read_below:
-        return UNKNOWN
+    """Return the condition that released rows of a side satisfy; None if all are released."""
     if not taken.straddles:
         return None
     epoch = taken.epoch

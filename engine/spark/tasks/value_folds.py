@@ -144,21 +144,26 @@ def repeated_count(values: Lists, counts: Lists | None = None) -> pa.Array:
 def distinct_halves(values: Lists, counts: Lists | None = None) -> tuple[pa.Array, pa.Array]:
     """Return the sums of the halves of the different integers; NULL without a value."""
     found = _Values.of(values, counts)
+    is_empty = found.rows.sizes() == 0
+    low, high = _halves(found)
+    return pa.array(low, mask=is_empty), pa.array(high, mask=is_empty)
+
+
+def _halves(found: _Values) -> tuple[Array, Array]:
+    """Return the sums of the lower and of the upper 32 bits of the values of each group."""
     numbers = found.values.to_numpy()
     low, high = (np.zeros(found.rows.size, np.int64) for _ in range(2))
     np.add.at(low, found.rows.groups, numbers & LOW_32)
     np.add.at(high, found.rows.groups, numbers >> 32)
-    is_empty = found.rows.sizes() == 0
-    return pa.array(low, mask=is_empty), pa.array(high, mask=is_empty)
+    return low, high
 
 
 def distinct_average(values: Lists, counts: Lists | None = None) -> pa.Array:
     """Return the average of the different integers; NULL without a value."""
     found = _Values.of(values, counts)
-    low, high = (half.fill_null(0).to_numpy() for half in distinct_halves(values, counts))
     sizes = found.rows.sizes()
     divisors = np.maximum(sizes, 1).astype(np.float64)
-    return pa.array(as_floats(low, high) / divisors, mask=sizes == 0)
+    return pa.array(as_floats(*_halves(found)) / divisors, mask=sizes == 0)
 
 
 def quantile(part: float, values: Lists, counts: Lists | None = None) -> pa.Array:
@@ -181,21 +186,27 @@ def quantile(part: float, values: Lists, counts: Lists | None = None) -> pa.Arra
     return pa.array(np.where(is_same, below, between) + 0.0, mask=is_empty)
 
 
-def end(*lists: Lists, is_last: bool) -> pa.Array:
-    """Return the value of the first or the last tuple that has one; NULL if none has.
+def first(*lists: Lists) -> pa.Array:
+    """Return the value of the first tuple that has one; NULL if none has.
 
     Args:
         lists: the values, then the columns that order tuples, in which NULL comes first. Tuples
             that are equal in these are in the order of their values.
-        is_last: whether it is the last.
     """
     rows = _Rows.valued(*lists)
-    order = _in_order(rows)
-    ends = order[np.append(np.flatnonzero(np.diff(rows.groups)), -1)] if len(order) else order
-    if not is_last:
-        ends = order[np.flatnonzero(_is_new(rows.groups))]
+    return _at_ends(rows, _in_order(rows)[_is_new(rows.groups)])
+
+
+def last(*lists: Lists) -> pa.Array:
+    """Return the value of the last tuple that has one; NULL if none has. For ``lists`` see ``first``."""
+    rows = _Rows.valued(*lists)
+    return _at_ends(rows, _in_order(rows)[_is_new(rows.groups[::-1])[::-1]])
+
+
+def _at_ends(rows: _Rows, chosen: Array) -> pa.Array:
+    """Return the values of the rows ``chosen``, one of each group that has rows."""
     places = np.full(rows.size, -1)
-    places[rows.groups[ends]] = ends
+    places[rows.groups[chosen]] = chosen
     return rows.columns[0].take(pa.array(places, mask=places < 0))
 
 
@@ -203,7 +214,7 @@ def changes(*lists: Lists) -> pa.Array:
     """Return how often the value differs from that of the tuple before; the first counts.
 
     Args:
-        lists: as of ``end``.
+        lists: as of ``first``.
     """
     rows = _Rows.valued(*lists)
     order = _in_order(rows)

@@ -134,3 +134,11 @@ def test_the_clock_is_that_of_the_port_that_has_come_furthest_also_for_a_falling
     for port in ports.values():
         port.bounds.clear()
     assert both.clock(down) == -301
+
+
+def test_a_partly_read_batch_is_never_read_whole() -> None:
+    """An earlier step has read rows that are above the watermark, but not late in other batches."""
+    port = Port("s", pending=[batch(0, 60, 90)])
+    assert not Side(EPOCH, {"s": port}).release(6, 10).straddles
+    port.partially_read = frozenset({0})
+    assert Side(EPOCH, {"s": port}).release(6, 10).straddles

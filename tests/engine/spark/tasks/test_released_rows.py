@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gscope.engine.operators.base import Work
 from gscope.engine.spark.tasks.released_rows import UNKNOWN, between, released_condition
 from gscope.engine.watermarks.release import ReleasedInput
@@ -26,10 +24,9 @@ def work(taken: ReleasedInput, read_below: int) -> Work:
     return Work(program.nodes[-1], 6, 11, (taken,), None, (), read_below=read_below)
 
 
-@pytest.mark.parametrize("straddles", [False, True])
-def test_rows_above_the_watermark_may_have_been_read(straddles: bool) -> None:
+def test_rows_above_the_watermark_may_have_been_read() -> None:
     """An earlier step has read rows below 7; rows of other batches are late below 6 only."""
-    taken = ReleasedInput(TIME, (BATCH,), (BATCH,), straddles)
+    taken = ReleasedInput(TIME, (BATCH,), (BATCH,), straddles=True)
     assert released_condition(work(taken, read_below=7), taken) is UNKNOWN
 
 

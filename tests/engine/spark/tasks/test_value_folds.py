@@ -119,8 +119,8 @@ def test_ends_and_changes_by_two_orders(kind: GsqlType, data: st.DataObject) -> 
         *(pa.array([[row[n] for row in g] for g in groups], pa.list_(pa.int64())) for n in (1, 2)),
     ]
     for name, got in (
-        ("first", value_folds.end(*columns, is_last=False)),
-        ("last", value_folds.end(*columns, is_last=True)),
+        ("first", value_folds.first(*columns)),
+        ("last", value_folds.last(*columns)),
         ("count_diff", value_folds.changes(*columns)),
     ):
         want = [AGGREGATES[name].evaluate(group) for group in groups]
@@ -168,6 +168,6 @@ def test_nothing_at_all() -> None:
     values, counts = lists([], GsqlType.INT)
     assert value_folds.distinct_count(values, counts).to_pylist() == []
     assert value_folds.quantile(0.5, values, counts).to_pylist() == []
-    assert value_folds.end(values, counts, is_last=True).to_pylist() == []
+    assert value_folds.last(values, counts).to_pylist() == []
     assert value_folds.most_frequent(1, GsqlType.INT, values, counts).to_pylist() == []
     assert value_folds.estimated_count(values, counts).to_pylist() == []
