@@ -9,13 +9,14 @@ bound of the result.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.capture.lfta.declared_orders import NO_FLOOR
 from gscope.capture.lfta.punctuation import NS_PER_SECOND, punctuations
 from gscope.engine.steps.steps import Steps
 from gscope.engine.watermarks.bounds import NOTHING
-from gscope.queries.plan.program import StreamInput
+from gscope.queries.plan.program import QueryInput, StreamInput, node_inputs
 from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.streams.messages import Heartbeat
 
@@ -38,9 +39,10 @@ class Rounds:
     """
 
     def __init__(self, program: Program) -> None:
-        self._program = program
-        self._bounds: dict[int, dict[str, dict[str, Bound]]] = {}
+        self._parts = {query: _part_of(program, query) for query, _ in program.results}
+        self._bounds: dict[tuple[str, int], dict[str, Bound]] = {}
         self._found: dict[tuple[str, str], tuple[Bound, Bound]] = {}
+        self._latest = 0
 
     def is_timed(self, query: str, promised: str) -> bool:
         """Return whether time completes rows of ``query``, by the column that orders them."""
@@ -61,8 +63,13 @@ class Rounds:
         if before is not None and before[0] == value:
             return before[1]
         begin = int(before[1]) if before is not None and before[0] < value else 0
-        found = first_reached(lambda n: self.bound(query, promised, min(n, _LAST)) > value, begin)
-        number: Bound = NEVER if found is None else found
+        # Rows of all results are of about the same time.
+        number = first_reached(
+            lambda n: self.bound(query, promised, min(n, _LAST)) > value, begin, self._latest
+        )
+        if number is None:
+            return NEVER
+        self._latest = number
         self._found[query, promised] = value, number
         return number
 
@@ -70,29 +77,48 @@ class Rounds:
         """Return the bound below which the rows of a result are in a round up to ``number``."""
         if number == NEVER:
             return math.inf
-        bounds = self._bounds.get(int(number))
+        place = query, int(number)
+        bounds = self._bounds.get(place)
         if bounds is None:
             if len(self._bounds) >= _MAX_KNOWN:
                 self._bounds.clear()
-            bounds = self._bounds[int(number)] = self._bounds_at(int(number))
-        return bounds.get(query, {}).get(promised, NOTHING)
+            bounds = self._bounds[place] = _bounds_at(self._parts[query], query, int(number))
+        return bounds.get(promised, NOTHING)
 
-    def _bounds_at(self, number: int) -> dict[str, dict[str, Bound]]:
-        time_ns = number * NS_PER_SECOND
-        promises = {
-            lfta.name: punctuations(lfta, time_ns, [NO_FLOOR] * len(lfta.declared))
-            for lfta in self._program.lftas
-        }
-        steps = Steps(self._program)
-        steps.on_messages(
-            Heartbeat(stream, 0, 0, 0, promises[lfta.name])
-            for lfta in self._program.lftas
-            for stream in lfta.streams
-        )
-        steps.next()
-        streams: dict[str, dict[str, Bound]] = {
-            query: {each.column: each.bound for each in promises[source.lfta]}
-            for query, source in self._program.results
-            if isinstance(source, StreamInput)
-        }
-        return streams | steps.output_bounds()
+
+def _part_of(program: Program, query: str) -> Program:
+    """Return the part of ``program`` that the result ``query`` needs."""
+    source = dict(program.results)[query]
+    needed = {source}
+    nodes = []
+    for node in reversed(program.nodes):
+        if QueryInput(node.query) in needed:
+            needed.update(node_inputs(node))
+            nodes.append(node)
+    streams = {each.lfta for each in needed if isinstance(each, StreamInput)}
+    return replace(
+        program,
+        lftas=tuple(lfta for lfta in program.lftas if lfta.name in streams),
+        nodes=tuple(reversed(nodes)),
+        results=((query, source),),
+    )
+
+
+def _bounds_at(program: Program, query: str, number: int) -> dict[str, Bound]:
+    """Return the bounds of the only result of ``program`` at the end of round ``number``."""
+    time_ns = number * NS_PER_SECOND
+    promises = {
+        lfta.name: punctuations(lfta, time_ns, [NO_FLOOR] * len(lfta.declared))
+        for lfta in program.lftas
+    }
+    ((_, source),) = program.results
+    if isinstance(source, StreamInput):
+        return {each.column: each.bound for each in promises[source.lfta]}
+    steps = Steps(program)
+    steps.on_messages(
+        Heartbeat(stream, 0, 0, 0, promises[lfta.name])
+        for lfta in program.lftas
+        for stream in lfta.streams
+    )
+    steps.next()
+    return steps.output_bounds().get(query, {})
