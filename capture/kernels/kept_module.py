@@ -59,6 +59,10 @@ class KeptModule:
                 return read_code(file)
         return None
 
+    def translate(self) -> None:
+        """Translate it to LLVM assembly now; compiling it then leaves the interpreter to others."""
+        self._assembly()
+
     def compiled(self, optimization: Optimization = Optimization.FULL) -> bytes:
         """Compile the module, and keep its machine code if the cache can be written."""
         code = machine_code(self._assembly(), optimization)

@@ -102,19 +102,16 @@ def load_kernel(
             check_user_kernel(function)
     path = _write(name, generated.source)
 
-    def imported() -> ModuleType:
+    if generated.user_functions or checks_bounds():
         try:
-            return _import(name, path)
+            module = _import(name, path)
         except FileNotFoundError:
             # Another process has pruned the folder just now.
-            return _import(name, _write(name, generated.source))
-
-    if generated.user_functions or checks_bounds():
-        module = imported()
+            module = _import(name, _write(name, generated.source))
         tiers = KernelTiers(KernelFunctions(module.run, module.flush, None, None))
     else:
         decoder = _write(_name(DECODER_SOURCE), DECODER_SOURCE)
-        source = KernelSource(path, imported, decoder, len(lftas))
+        source = KernelSource(path, generated.source, decoder, len(lftas))
         tiers = kernel_tiers(source, is_quick=is_quick)
     return CompiledKernel(
         tuple(lfta.name for lfta in lftas),

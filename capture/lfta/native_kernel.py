@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +20,7 @@ from gscope.capture.lfta import batch_decoder
 from gscope.capture.lfta.kernel_arguments import RUN_PARAMETERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import ModuleType
 
 RUN, FLUSH = "gscope_run", "gscope_flush"
@@ -52,13 +56,13 @@ class KernelSource(NamedTuple):
 
     Attributes:
         path: the file of the source.
-        imported: returns the source as a module; called only if it must be compiled.
+        text: the source.
         decoder: where to keep the code of the decoder: the file of ``DECODER_SOURCE``.
         lftas: the number of its LFTAs.
     """
 
     path: Path
-    imported: Callable[[], ModuleType]
+    text: str
     decoder: Path
     lftas: int
 
@@ -75,18 +79,13 @@ class KernelCode:
 
     def __init__(self, source: KernelSource) -> None:
         parts = source.lftas if source.lftas > 1 else 0
+        path = source.path
+        parsed = functools.cache(partial(_parsed, path.stem, source.text))
         self._modules = [
             _module(source.decoder, "", _decoder_assembly, Path(batch_decoder.__file__)),
-            _module(
-                source.path, "", lambda: _kernel_assembly(source.imported(), parts), source.path
-            ),
+            _module(path, "", partial(_kernel_assembly, parsed, parts), path),
             *(
-                _module(
-                    source.path,
-                    f".{number}",
-                    partial(_part_assembly, source.imported, number),
-                    source.path,
-                )
+                _module(path, f".{number}", partial(_part_assembly, parsed, number), path)
                 for number in range(parts)
             ),
         ]
@@ -113,19 +112,38 @@ class KernelCode:
 
     def _loaded(self, levels: Sequence[Optimization]) -> KernelFunctions:
         reported: set[Path] = set()
-        codes = []
-        for module in self._modules:
-            found = (code for level in levels if (code := module.kept(level)) is not None)
-            code = next(found, None)
-            if code is None:
+        codes: list[Callable[[], bytes]] = []
+        # LLVM works without the interpreter's lock, while this thread translates the next module.
+        with ThreadPoolExecutor(1, "LLVM") as llvm, _frequent_switches():
+            for module in self._modules:
+                found = (code for level in levels if (code := module.kept(level)) is not None)
+                code = next(found, None)
+                if code is not None:
+                    codes.append(partial(bytes, code))
+                    continue
                 if module.reported not in reported:
                     note_missing(module.reported)
                     reported.add(module.reported)
-                code = module.compiled(levels[-1])
-            codes.append(code)
-        loaded = LoadedCode(*codes)
+                module.translate()
+                codes.append(llvm.submit(module.compiled, levels[-1]).result)
+        loaded = LoadedCode(*(code() for code in codes))
         run, flush = loaded.address(RUN), loaded.address(FLUSH)
         return KernelFunctions(_called(run, _RUN_WORDS), _called(flush, _FLUSH_WORDS), run, loaded)
+
+
+@contextmanager
+def _frequent_switches() -> Iterator[None]:
+    """Let threads of Python that work beside each other take turns each half of a millisecond.
+
+    A thread that calls LLVM needs the interpreter's lock for a moment between two calls, and would
+    wait ten times longer for it than LLVM takes.
+    """
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(0.0005)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def _module(source: Path, part: str, translated: Callable[[], str], reported: Path) -> KeptModule:
@@ -160,13 +178,19 @@ def _decoder_assembly() -> str:
     return decoder_assembly()
 
 
-def _kernel_assembly(module: ModuleType, parts: int) -> str:
+def _parsed(name: str, text: str) -> ModuleType:
+    from gscope.capture.kernels.native.source import translated_module
+
+    return translated_module(name, text)
+
+
+def _kernel_assembly(parsed: Callable[[], ModuleType], parts: int) -> str:
     from gscope.capture.lfta.kernel_assembly import kernel_assembly
 
-    return kernel_assembly(module, parts)
+    return kernel_assembly(parsed(), parts)
 
 
-def _part_assembly(imported: Callable[[], ModuleType], number: int) -> str:
+def _part_assembly(parsed: Callable[[], ModuleType], number: int) -> str:
     from gscope.capture.lfta.kernel_assembly import part_assembly
 
-    return part_assembly(imported(), number)
+    return part_assembly(parsed(), number)

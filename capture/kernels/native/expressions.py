@@ -115,12 +115,12 @@ class Expressions:
         if name in self.slots:
             words = tuple(self.builder.load(slot) for slot in self.slots[name])
             return Value(self.inference.variables[name], words)
-        value = self.inference.known(expression)
-        if value is not UNKNOWN:
+        if isinstance(expression, ast.BinOp):
+            left, right = self.build(expression.left), self.build(expression.right)
+            return self.operate(expression.op, left, right)
+        if (value := self.inference.known(expression)) is not UNKNOWN:
             return constant_value(value)
         match expression:
-            case ast.BinOp(left=left, right=right):
-                return self.operate(expression.op, self.build(left), self.build(right))
             case ast.UnaryOp():
                 return self._unary(expression)
             case ast.Compare():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import functools
 import inspect
 import itertools
 import linecache
 import textwrap
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gscope.capture.kernels.native.values import KernelSyntaxError
@@ -37,6 +38,38 @@ class Source(NamedTuple):
     scope: Mapping[str, Any]
 
 
+_parsed: dict[FunctionType, ast.FunctionDef] = {}
+"""The syntax trees of functions that are never called from Python."""
+
+
+def translated_module(name: str, text: str) -> ModuleType:
+    """Return the module of a kernel that will only be translated.
+
+    The source is parsed once, for functions to translate. Those of the module have no bodies.
+
+    Args:
+        name: its name.
+        text: its source.
+    """
+    module = ModuleType(name)
+    tree = ast.parse(text)
+    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
+    tree.body = [
+        _without_body(each) if isinstance(each, ast.FunctionDef) else each for each in tree.body
+    ]
+    exec(compile(tree, name, "exec", dont_inherit=True), vars(module))
+    for node in functions.values():
+        if (function := python_function(getattr(module, node.name))) is not None:
+            _parsed[function] = node
+    return module
+
+
+def _without_body(function: ast.FunctionDef) -> ast.FunctionDef:
+    short = copy.copy(function)
+    short.body = [ast.copy_location(ast.Pass(), function)]
+    return short
+
+
 @functools.cache
 def source_of(function: FunctionType) -> Source:
     """Return a function's syntax tree.
@@ -44,7 +77,9 @@ def source_of(function: FunctionType) -> Source:
     Raises:
         KernelSyntaxError: it has parameters that kernels do not have.
     """
-    (node,) = ast.parse(_text_of(function)).body
+    node: ast.stmt | None = _parsed.get(function)
+    if node is None:
+        (node,) = ast.parse(_text_of(function)).body
     assert isinstance(node, ast.FunctionDef)
     given = node.args
     if given.vararg or given.kwarg or given.defaults or given.kwonlyargs or given.posonlyargs:
@@ -108,7 +143,8 @@ def known(
             return fixed[name]
         if name in variables or name in source.parameters:
             return UNKNOWN
-        return source.scope.get(name, getattr(builtins, name, UNKNOWN))
+        found = source.scope.get(name, UNKNOWN)
+        return getattr(builtins, name, UNKNOWN) if found is UNKNOWN else found
     if isinstance(expression, ast.Attribute):
         owner = known(expression.value, source, variables, fixed)
         return owner if owner is UNKNOWN else getattr(owner, expression.attr)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 
 from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind
-from gscope.records import dataclass
 
 
 class KernelSyntaxError(Exception):
@@ -23,11 +23,11 @@ _LLVM: dict[Kind, tuple[Any, ...]] = {
     Kind.ROWS: (_INT, _INT),
     Kind.NOTHING: (),
 }
+_PYTHON: tuple[tuple[Kind, type], ...] = ((Kind.BOOL, bool), (Kind.INT, int), (Kind.FLOAT, float))
 NUMBERS = (Kind.BOOL, Kind.INT, Kind.FLOAT)
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """A value in a kernel.
 
     Attributes:
@@ -94,8 +94,19 @@ def kind_of_constant(value: object) -> Kind:
 
 
 def constant_value(value: object) -> Value:
-    """Return a constant as a value."""
+    """Return a constant as a value.
+
+    Raises:
+        KernelSyntaxError: kernels have no such constants.
+    """
     kind = kind_of_constant(value)
-    assert kind is not Kind.INT or -(2**63) <= int(value) < 2**63, value  # type: ignore[call-overload]
+    if kind is Kind.INT:
+        return _integer(int(value))  # type: ignore[call-overload]
     (of,) = _LLVM[kind]
     return Value(kind, (of(int(value) if kind is Kind.BOOL else value),))  # type: ignore[call-overload]
+
+
+@functools.lru_cache(4096)
+def _integer(value: int) -> Value:
+    assert -(2**63) <= value < 2**63, value
+    return Value(Kind.INT, (_INT(value),))

@@ -72,7 +72,7 @@ def replaced(settings: LftaSettings | None = None) -> Make:
         kernel = load_kernel(lftas)
         source = KernelSource(
             kernel.path,
-            lambda: cache._import(cache._name(kernel.path.read_text()), kernel.path),
+            kernel.path.read_text(),
             cache._write(cache._name(DECODER_SOURCE), DECODER_SOURCE),
             len(lftas),
         )

@@ -8,10 +8,15 @@ import importlib.util
 import inspect
 import pkgutil
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gscope.capture
-from gscope.capture.kernels.native.source import python_function, source_of
+from gscope.capture.kernels.native.source import (
+    python_function,
+    source_of,
+    translated_module,
+)
 from gscope.capture.lfta.cache import load_kernel
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
@@ -44,6 +49,12 @@ def test_a_function_is_what_inspect_finds() -> None:
     spec.loader.exec_module(made)
     generated = {each for each in functions_of(made) if each.__module__ == "made"}
     assert len(generated) > 3
+    parsed = translated_module("parsed", Path(inspect.getfile(made)).read_text())
+    trees = {each.__name__: source_of(each) for each in functions_of(parsed)}
+    for function in generated:
+        again, source = trees[function.__name__], source_of(function)
+        assert again.parameters == source.parameters
+        assert list(map(ast.dump, again.body)) == list(map(ast.dump, source.body))
     for function in functions | generated:
         node = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         assert isinstance(node, ast.FunctionDef)
