@@ -53,7 +53,7 @@ class StepFolds:
             work for work in self._waiting if all(each in run.results for each in work.upstream)
         ]
         self._waiting = [work for work in self._waiting if work not in ready]
-        for work in ready:
+        for work in sorted(ready, key=lambda work: -work.rows):
             query = work.node.query
             place = self._place(query)
             future = self._pool.submit(self._fold, work, run, place[1])

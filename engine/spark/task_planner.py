@@ -298,7 +298,7 @@ class TaskStage:
         at_once = [rows for rows, *_ in tasks][: self._here.cores]
         is_here = not self._spark.is_ready and sum(at_once) <= MOST_ROWS
         if is_here:
-            reports = self._here.run(asked)
+            reports = self._here.run(asked, [rows for rows, *_ in tasks])
         else:
             reports = run_tasks(self._spark.session, asked)
         found: dict[Path, list[WrittenFile]] = {}

@@ -87,7 +87,7 @@ class FoldRunner(StateRunner):
         # Each part of the groups would read all segments: not worthwhile for a few threads.
         is_alone = is_small or (found is not None and not self._spark.is_ready)
         if is_alone and (work.state is None or work.state.rows <= MAX_STATE_ROWS):
-            with nullcontext() if is_small else self._here.slots:
+            with nullcontext() if is_small else self._here.slots.held(work.rows):
                 rows, counts = self._reduced(work, node, found)
                 return [task.run(0, "driver", rows, None, counts)]
         if found is not None and not found[0].calls_functions:

@@ -13,6 +13,7 @@ import time
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from gscope.engine.spark.tasks.slots import Slots
 from gscope.queries.run_folder.cores import usable_cores
 from gscope.records import dataclass
 
@@ -42,7 +43,7 @@ class TasksHere:
 
     def __init__(self, cores: int | None = None) -> None:
         self.cores = cores or usable_cores()
-        self.slots = threading.Semaphore(self.cores)
+        self.slots = Slots(self.cores)
         self._ended = 0
         self._counting = threading.Lock()
 
@@ -51,10 +52,14 @@ class TasksHere:
         """The number of tasks that have ended so far, failed ones included; for any thread."""
         return self._ended
 
-    def run(self, tasks: Sequence[Runnable[_R]]) -> list[_R]:
+    def run(self, tasks: Sequence[Runnable[_R]], rows: Sequence[int] = ()) -> list[_R]:
         """Run ``tasks``, started in their order, and return their results.
 
         After a failure no further task begins; it is raised once those that run have ended.
+
+        Args:
+            tasks: the tasks.
+            rows: about how many rows each of them reads; () if nobody knows.
         """
         # A job that was killed may have left files in the same folder.
         job = secrets.token_hex(4)
@@ -64,7 +69,7 @@ class TasksHere:
             if failed.is_set():
                 raise CancelledError
             try:
-                with self.slots:
+                with self.slots.held(rows[number] if rows else 0):
                     return task.run(f"{job}-{number}")
             except BaseException:
                 failed.set()
