@@ -1,8 +1,9 @@
 """Segments of fixed-width columns, written from the memory of the rows without encoder or copy.
 
-Plain values of required columns are the bytes that Arrow has in memory already; what Parquet wants
-besides are a page header in front of each column and a footer. So rows can leave while they are
-still in a near cache, each portion as a row group of one page a column.
+Plain values of columns without NULL are the bytes that Arrow has in memory already; what Parquet
+wants besides are a page header in front of each column, a word on where a nullable column has NULL,
+and a footer. So rows can leave while they are still in a near cache, each portion as a row group of
+one page a column.
 https://parquet.apache.org/docs/file-format/
 """
 
@@ -12,6 +13,7 @@ import functools
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from gscope.capture.log.thrift import (
@@ -32,11 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
 _Bytes = Any
 """What a file can be written from: bytes or an Arrow buffer."""
 
 _MAGIC = b"PAR1"
-_REQUIRED = 0
+_REQUIRED, _OPTIONAL = 0, 1
 _UNCOMPRESSED = 0
 _DICTIONARY_PAGE = 2
 _PLAIN, _RLE, _RLE_DICTIONARY = 0, 3, 8
@@ -49,7 +53,7 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.binary())
 
 def is_number(field: pa.Field) -> bool:
     """Return whether a column can be written so that does not consist of one word."""
-    return not field.nullable and field.type in _TYPES
+    return field.type in _TYPES
 
 
 def is_plain(batch: pa.RecordBatch) -> bool:
@@ -197,6 +201,47 @@ class _Plain:
         return b"".join((self._head, _sizes(rows, size), _BEGIN, zigzag(begin), _END))
 
 
+class _Nullable(_Plain):
+    """The same where NULL is allowed: a bit for each row comes first, or one for all of them."""
+
+    def pages(self, pieces: Sequence[pa.Array], rows: int) -> tuple[_Bytes, list[_Bytes]]:
+        """Return the header of the one page with these bits, and its values."""
+        nulls = sum(values.null_count for values in pieces)
+        if nulls:
+            is_value = [_is_value(values) for values in pieces]
+            run = varint(-(-rows // 8) << 1 | 1) + _bits(np.concatenate(is_value))
+            bodies = [
+                self._words(values)[kept].view(np.uint8).data
+                for values, kept in zip(pieces, is_value, strict=True)
+            ]
+        else:
+            # One run of rows that have a value.
+            run = varint(rows << 1) + b"\1"
+            _, bodies = super().pages(pieces, rows)
+        levels = len(run).to_bytes(4, "little") + run
+        size = len(levels) + (rows - nulls) * self._width
+        return _data_header(size, rows, _PLAIN) + levels, bodies
+
+    def _words(self, values: pa.Array) -> NDArray[Any]:
+        """Return the values as numbers of their width, those that are NULL included."""
+        words = np.frombuffer(values.buffers()[1], f"V{self._width}")
+        return words[values.offset : values.offset + len(values)]
+
+
+def _is_value(values: pa.Array) -> NDArray[np.bool_]:
+    """Return for each row whether it is not NULL."""
+    bits = values.buffers()[0]
+    if bits is None:
+        return np.ones(len(values), np.bool_)
+    end = values.offset + len(values)
+    every = np.unpackbits(np.frombuffer(bits, np.uint8), count=end, bitorder="little")
+    return every[values.offset :].view(np.bool_)
+
+
+def _bits(is_value: NDArray[np.bool_]) -> bytes:
+    return np.packbits(is_value, bitorder="little").tobytes()
+
+
 class _Constant:
     """A column of one word."""
 
@@ -223,7 +268,9 @@ class _Constant:
 
 
 def _column(field: pa.Field) -> _Plain | _Constant:
-    return _Constant(field) if field.type == _CONSTANT else _Plain(field)
+    if field.type == _CONSTANT:
+        return _Constant(field)
+    return _Nullable(field) if field.nullable else _Plain(field)
 
 
 # Field headers of a ColumnMetaData behind its field 4, and what ends it and the ColumnChunk it is
@@ -256,8 +303,8 @@ def _data_header(size: int, values: int, encoding: int) -> bytes:
     return b"".join((_PAGE, written, _SAME, written, _COUNT, count, _HEADER_ENDS[encoding]))
 
 
-# A PageHeader of a data page around its sizes and its number of values. A required column has no
-# levels, but their encodings must be given.
+# A PageHeader of a data page around its sizes and its number of values. Its levels, of which a
+# required column has none, are runs.
 _PAGE, _SAME, _COUNT = b"\x15\x00\x15", b"\x15", b"\x2c\x15"
 _HEADER_ENDS = {
     encoding: b"\x15" + zigzag(encoding) + b"\x15\x06\x15\x06\0\0"
@@ -273,7 +320,8 @@ def _element(field: pa.Field) -> bytes:
     """Return the SchemaElement."""
     physical = _physical(field)
     length = [i32(2, field.type.byte_width)] if physical == _FIXED else []
-    return encode(i32(1, physical), *length, i32(3, _REQUIRED), text(4, field.name))
+    repetition = _OPTIONAL if field.nullable else _REQUIRED
+    return encode(i32(1, physical), *length, i32(3, repetition), text(4, field.name))
 
 
 def _physical(field: pa.Field) -> int:

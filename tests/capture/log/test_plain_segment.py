@@ -100,10 +100,45 @@ def test_the_schema_is_the_one_that_arrow_writes(tmp_path: Path) -> None:
         assert column.has_dictionary_page == (column.path_in_schema == "interface")
 
 
-def test_nullable_and_varying_columns_are_not_plain() -> None:
+Optional = st.lists(st.integers(-(2**31), 2**31 - 1) | st.none(), min_size=1, max_size=40)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(Optional, min_size=1, max_size=12), st.integers(0, 9), st.booleans())
+def test_columns_may_have_null(
+    tmp_path: Path, portions: list[list[int | None]], cut: int, is_one_group: bool
+) -> None:
+    """NULL in some portions or all, in values of each width, of slices that begin anywhere."""
+    kinds = {f"n{kind.bit_width}{n}": kind for n, kind in enumerate(NUMBERS.values())}
+    schema = pa.schema(kinds.items())
+    batches = []
+    for portion in portions:
+        numbers = pa.array(portion, pa.int32())
+        words = [None if n is None else n.to_bytes(16, "big", signed=True) for n in portion]
+        columns = [
+            pa.array(words, kind) if kind == pa.binary(16) else numbers.cast(kind)
+            for kind in kinds.values()
+        ]
+        rows = pa.RecordBatch.from_arrays(columns, schema=schema)
+        batches.append(rows.slice(min(cut, rows.num_rows - 1)))
+    assert all(map(is_plain, batches))
+    path = tmp_path / "segment.parquet"
+    path.unlink(missing_ok=True)
+    segment = PlainSegment(path, schema)
+    for group in [batches] if is_one_group else [[one] for one in batches]:
+        segment.add(group)
+    segment.finish()
+    assert segment.size_bytes == path.stat().st_size
+    assert pq.ParquetFile(path).read().equals(pa.Table.from_batches(batches))
+    theirs = tmp_path / "theirs.parquet"
+    pq.write_table(pa.Table.from_batches(batches), theirs, store_schema=False)
+    assert pq.read_metadata(path).schema.equals(pq.read_metadata(theirs).schema)
+
+
+def test_varying_columns_are_not_plain() -> None:
     assert is_plain(batch(3))
     assert is_plain(batch(3, interface=b"x"))
-    assert not is_plain(pa.record_batch({"n": pa.array([1, 2])}))
+    assert is_plain(pa.record_batch({"n": pa.array([1, 2])}))
     field = pa.field("name", pa.binary(), nullable=False)
     assert not is_plain(pa.record_batch([pa.array([b"x"])], schema=pa.schema([field])))
     two = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), [b"a", b"b"])
