@@ -79,6 +79,10 @@ class OpenInputs:
         deepest_ns = None if self._steps is None else self._steps.deepest_ns(interface.name)
         return max(interface.skew_ns, deepest_ns or 0)
 
+    def knows_skew(self, interface: InterfaceSettings) -> bool:
+        """Return whether ``skew_ns`` does not wait, or packets have to wait as well."""
+        return self._steps is None or not self._steps.is_under_way(interface.name)
+
     def interrupt(self) -> None:
         """Make reads that wait for input end soon, as if the input ended; for any thread."""
         if self._steps is not None:

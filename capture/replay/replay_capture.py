@@ -61,15 +61,16 @@ def replay_capture(
             engines = engines or compiled_engines(
                 program, settings, seen.packet_file, seen.on_compile
             )
+            clock_settings = _clock_settings(settings)
             interfaces = [
-                _interface(program, interface, opened, log, engines)
+                _interface(program, interface, opened, log, engines, clock_settings)
                 for interface in settings.interfaces
             ]
             ready = time.perf_counter()
             clock = TraceClock(
                 interfaces,
                 log,
-                _clock_settings(settings),
+                clock_settings,
                 stop=stop.event,
                 observers=observers,
                 demands=demands,
@@ -96,9 +97,15 @@ def _interface(
     inputs: OpenInputs,
     log: StreamLog,
     engines: LftaEngineFactory,
+    clock: ClockSettings,
 ) -> TraceInterface:
     runtime, streams = attach(program, settings.name, log, engines)
-    skew_ns = inputs.skew_ns(settings)
+
+    def skew_ns() -> int | None:
+        # Heartbeats at every tick, and those of a replay with a speed, come at times of their own.
+        is_waited_for = not clock.may_run_ahead or inputs.knows_skew(settings)
+        return inputs.skew_ns(settings) if is_waited_for else None
+
     return TraceInterface(settings.name, inputs[settings.name], runtime, streams, skew_ns)
 
 

@@ -8,6 +8,8 @@ the length of steps nor the choice of those that send heartbeats changes an answ
 effect of a packet depends on packets alone:
 
 * A packet is late if its time is below ``max(times before it on its interface) - skew``.
+* The skew of a file may become known while it is read (decision 22): until then nothing is promised,
+  and no packet is late, as none will have been.
 * At clock c, the next packet of each interface has a time ≥ c. A packet behind it has, unless it is
   late, a time ≥ c - skew. So ``c - skew`` is a bound for every interface: silent, not yet begun, or
   busy.
@@ -210,7 +212,7 @@ class TraceClock:
         self._observers.on_end(interface)
 
     def _wants_heartbeat(self) -> bool:
-        return (
+        return all(each.knows_skew() for each in self._active) and (
             self._settings.heartbeat_every_tick
             or self._packets() - self._heartbeat_packets >= HEARTBEAT_PACKETS
             or self._monotonic() - self._heartbeat_s >= HEARTBEAT_SECONDS
@@ -240,7 +242,11 @@ class TraceClock:
             return
         interval = self._settings.interval_ns
         own = {each: each.own_ns for each in self._active}
-        passed = {e: ns for e, ns in own.items() if ns // interval > e.heartbeat_ns // interval}
+        passed = {
+            each: ns
+            for each, ns in own.items()
+            if ns // interval > each.heartbeat_ns // interval and each.knows_skew()
+        }
         if passed:
             sent = (each.heartbeat_ns for each in self._active)
             self._send(max(self._clock_ns or MIN_TIME_NS, *sent, *passed.values()), passed)
@@ -251,7 +257,8 @@ class TraceClock:
         """Send the heartbeats that readers have asked for."""
         if self._demands is None:
             return
-        wanted = [each for each in self._active if self._demands.take(each.streams.values())]
+        known = [each for each in self._active if each.knows_skew()]
+        wanted = [each for each in known if self._demands.take(each.streams.values())]
         if wanted:
             self._send(clock_ns, dict.fromkeys(wanted, clock_ns))
 

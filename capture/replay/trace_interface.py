@@ -28,7 +28,8 @@ class TraceInterface(Feed):
         source: the open source, which its owner closes.
         runtime: the LFTAs of the interface.
         streams: for each LFTA, by name, the stream that it writes.
-        skew_ns: how far a packet may step back in time and still be on time.
+        skew_ns: how far a packet may step back in time and still be on time; or a function that
+            returns that, None until it is known. Until then, no packet is late.
 
     Attributes:
         head_ns: time of the next packet; meaningless once ``is_ended``.
@@ -43,11 +44,12 @@ class TraceInterface(Feed):
         source: CaptureSource,
         runtime: LftaEngine,
         streams: Mapping[str, str],
-        skew_ns: int,
+        skew_ns: int | Callable[[], int | None],
     ) -> None:
         super().__init__(name, runtime, streams)
         self.source = source
-        self.skew_ns = skew_ns
+        self.skew_ns = skew_ns if isinstance(skew_ns, int) else MAX_TIME_NS
+        self._later_skew = None if isinstance(skew_ns, int) else skew_ns
         self.head_ns = MIN_TIME_NS
         self.heartbeat_ns = MIN_TIME_NS
         self.packets = 0
@@ -59,6 +61,13 @@ class TraceInterface(Feed):
         self._latest_ns = MIN_TIME_NS
         self._before_ns = MIN_TIME_NS
         self._pump = Pump.between(source, runtime)
+        self.knows_skew()
+
+    def knows_skew(self) -> bool:
+        """Return whether ``skew_ns`` is known, without which nothing can be promised."""
+        if self._later_skew is not None and (skew_ns := self._later_skew()) is not None:
+            self.skew_ns, self._later_skew = skew_ns, None
+        return self._later_skew is None
 
     @property
     def unread_packets(self) -> int:
@@ -101,7 +110,7 @@ class TraceInterface(Feed):
             interruptions_total=stats.interruptions_total,
             ring_bytes=ring.size_bytes,
             ring_occupancy=ring.occupancy,
-            skew_ns=self.skew_ns,
+            skew_ns=self.skew_ns if self.knows_skew() else None,
             largest_lag_ns=None,
             last_packet_ns=None if self._latest_ns == MIN_TIME_NS else self._latest_ns,
             clock_ns=None if self.reached_ns == MIN_TIME_NS else self.reached_ns,

@@ -67,6 +67,7 @@ class BackwardSteps:
         self._stop = threading.Event()
         self._pool: ThreadPoolExecutor | None = None
         self._walks: dict[str, Future[int | None]] = {}
+        self._certain: set[str] = set()
         plain_left, compressed_left = WALKED_BYTES, WALKED_COMPRESSED_BYTES
         for interface, paths in files.items():
             sizes = _sizes(paths)
@@ -76,6 +77,8 @@ class BackwardSteps:
             most_bytes = sizes[0] + UNPACKED_BYTES if sizes[1] else WALKED_BYTES
             self._pool = self._pool or ThreadPoolExecutor(_THREADS, "walk")
             self._walks[interface] = self._pool.submit(_walk, paths, most_bytes, self._stop)
+            if len(paths) == 1 and not sizes[1]:
+                self._certain.add(interface)
 
     def deepest_ns(self, interface: str) -> int | None:
         """Wait for the walk over an interface, and return its largest backward step.
@@ -85,6 +88,13 @@ class BackwardSteps:
         """
         walk = self._walks.get(interface)
         return None if walk is None else walk.result()
+
+    def is_under_way(self, interface: str) -> bool:
+        """Return whether a walk is not over that is certain to come to the end of what can be read.
+
+        It is over one plain file, which the replay reads as far. So no packet will have been late.
+        """
+        return interface in self._certain and not self._walks[interface].done()
 
     def stop(self) -> None:
         """End all walks soon; from any thread."""

@@ -59,7 +59,7 @@ class TasksHere:
 
         Args:
             tasks: the tasks.
-            rows: about how many rows each of them reads; () if nobody knows.
+            rows: about how many rows each of them reads; () if that is unknown.
         """
         # A job that was killed may have left files in the same folder.
         job = secrets.token_hex(4)

@@ -129,7 +129,7 @@ class Replayed:
         folder: Path,
         inputs: dict[str, list[list[int]]],
         *,
-        skew_ns: int = 10 * SECOND,
+        skew_ns: int | Callable[[], int | None] = 10 * SECOND,
         settings: ClockSettings | None = None,
         stop: threading.Event | None = None,
         demands: Demands | None = None,

@@ -84,6 +84,34 @@ def test_the_last_heartbeat_promises_the_time_of_the_last_packet(tmp_path: Path)
         assert [type(m) for m in replayed.messages if m.stream == "silent"] == [EndOfStream]
 
 
+@given(
+    st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=5), min_size=1, max_size=8),
+    st.integers(0, 12),
+)
+def test_nothing_is_promised_before_the_skew_is_known(
+    tmp_path_factory: pytest.TempPathFactory, seconds: list[list[int]], calls: int
+) -> None:
+    """The skew becomes known after some steps: no packet is late, and every promise is kept."""
+    times = [[each * SECOND for each in block] for block in seconds]
+    flat = [each for block in times for each in block]
+    deepest_ns = max(max(flat[: n + 1]) - each for n, each in enumerate(flat))
+    asked = 0
+
+    def skew_ns() -> int | None:
+        nonlocal asked
+        asked += 1
+        return deepest_ns if asked > calls else None
+
+    folder = tmp_path_factory.mktemp("log")
+    replayed = Replayed(folder, {"a": times}, skew_ns=skew_ns, settings=EVERY_TICK)
+    replayed.check()
+    assert replayed.runtimes["a"].times == flat
+    assert replayed.interfaces["a"].late_packets == 0
+    if asked < calls:
+        assert beats(replayed, "a") == []
+        assert replayed.interfaces["a"].source_state().skew_ns is None
+
+
 def test_decades_of_silence_are_one_jump(tmp_path: Path) -> None:
     replayed = Replayed(
         tmp_path,

@@ -24,6 +24,7 @@ from gscope.capture.interface.open_log import open_log
 from gscope.capture.replay.open_inputs import OpenInputs
 from gscope.capture.replay.replay_capture import replay_capture
 from gscope.capture.replay.replay_stop import ReplayStop
+from gscope.capture.replay.trace_interface import TraceInterface
 from gscope.capture.settings import SECOND_NS, CaptureSettings
 from gscope.capture.sources.files import backward_steps
 from gscope.capture.sources.files.backward_steps import BackwardSteps, Walk
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from gscope.capture.interface.summary import CaptureSummary
+    from gscope.capture.interface.summary import CaptureSummary, InterfaceSummary
 
 HOUR = 3600 * SECOND_NS
 YEAR = 365 * 24 * HOUR
@@ -317,3 +318,53 @@ def test_the_compiled_walk_takes_records_of_all_sizes_across_blocks_and_files(
     assert steps.deepest_ns("a") == expected
     steps.close()
     assert passed_packets > 50
+
+
+def test_packets_do_not_wait_for_the_walk_over_one_plain_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A walk that ends after all packets were read: none is late, as if it had ended before."""
+    times = stepping(20 * SECOND_NS)
+    captures = [write(tmp_path / f"{name}.pcap", times) for name in "ab"]
+    has_read, walk = threading.Event(), vars(backward_steps)["_walk"]
+
+    def slow(*arguments: Any) -> int | None:
+        assert has_read.wait(60)
+        return walk(*arguments)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(backward_steps, "_walk", slow)
+    finish = TraceInterface.current_summary
+
+    def finished(interface: TraceInterface) -> InterfaceSummary:
+        has_read.set()
+        return finish(interface)
+
+    monkeypatch.setattr(TraceInterface, "current_summary", finished)
+    summary = replay(tmp_path / "log", *captures)
+    assert [each.late for each in summary.interfaces] == [0, 0]
+    assert [each.accepted for each in summary.interfaces] == [len(times)] * 2
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_packets_wait_for_a_walk_that_may_be_abandoned(
+    tmp_path: Path, is_compressed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would depend on its speed which packets are late."""
+    ended = threading.Event()
+
+    def waiting(*_: object) -> None:
+        assert ended.wait(60)
+
+    monkeypatch.setattr(backward_steps, "_walk", waiting)
+    first = write(tmp_path / "a.pcap", stepping(0))
+    paths = [str(first), str(write(tmp_path / "b.pcap", stepping(0)))]
+    if is_compressed:
+        (tmp_path / "c.pcap.gz").write_bytes(gzip.compress(first.read_bytes()))
+        paths = [str(tmp_path / "c.pcap.gz")]
+    steps = BackwardSteps({"several": paths, "one": [str(first)]})
+    try:
+        assert steps.is_under_way("one")
+        assert not steps.is_under_way("several")
+    finally:
+        ended.set()
+        steps.close()
