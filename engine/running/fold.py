@@ -88,8 +88,8 @@ def fold(
         trim: the groups to leave out because a sample's threshold fell; None for none.
 
     Returns:
-        The state after the last epoch, a row for each group that is still live, and the number of
-        states and answers left out.
+        The state after the last epoch, a row for each group that is still live, but none at the end
+        of the input; and the number of states and answers left out.
     """
     folding = _Fold(node, rows, state, trim)
     after = folding.run(epochs, write)
@@ -166,7 +166,8 @@ class _Fold:
             self._alive[live[closes]] = False
             live = live[~closes]
         answers.flush()
-        return self._saved(live)
+        # Nothing reads a state behind the end of the input.
+        return self._saved(live if math.isfinite(epochs.high) else live[:0])
 
     def _reach_end(self) -> None:
         for state in self._states:
