@@ -11,6 +11,22 @@ if TYPE_CHECKING:
     from gscope.cli.session.session import Session
 
 
+MANY_QUERIES = 8
+"""Query texts that take as long to compile as the job takes to load."""
+
+
+def loads_early(session: Session) -> bool:
+    """Return whether the HFTA job loads while the queries compile.
+
+    A live capture lets packets in first, which it would do later beside a Java that starts. Many
+    queries compile sooner alone, and the job then loads beside the capture.
+    """
+    if session.is_live:
+        return False
+    asked = len(session.request.queries) + len(session.request.expressions)
+    return asked < MANY_QUERIES or not job_settings(session).starts_spark_when_needed
+
+
 def job_settings(session: Session) -> JobSettings:
     """Return the settings of the HFTA job of ``session``."""
     config = session.config

@@ -198,7 +198,7 @@ class Session:
     ) -> tuple[Outcome, Mapping[str, int]]:
         """Run all processes until everything is answered; return the outcome and rows by query."""
         from gscope.cli.config.cluster import job_secrets
-        from gscope.cli.session.job_settings import job_settings
+        from gscope.cli.session.job_settings import job_settings, loads_early
         from gscope.cli.session.signals import signal_handlers
         from gscope.cli.supervision.liveness import SilenceLimits
         from gscope.cli.supervision.supervisor import Supervisor
@@ -240,7 +240,8 @@ class Session:
             try:
                 if self.listener is None and not self.is_live:
                     # Before the queries compile: loading libraries is the longest part of a small run.
-                    supervisor.start_job(job_settings(self), job_secrets(config))
+                    if loads_early(self):
+                        supervisor.start_job(job_settings(self), job_secrets(config))
                     if self.is_of_files:
                         supervisor.prepare_capture()
                 program = program or self.compiled(run_dir, observer)
@@ -369,6 +370,7 @@ class Session:
         supervisor.reached("queries compiled")
         from gscope.cli.config.capture_files import ensure_there
         from gscope.cli.config.capture_settings import capture_settings, job_streams
+        from gscope.cli.session.job_settings import job_settings, loads_early
         from gscope.cli.session.sampling import shedding_of_run
         from gscope.cli.session.table_files import closed_folders, ensure_tables
 
@@ -388,9 +390,10 @@ class Session:
         closed = closed_folders(program, self.config.user) if needs_job else []
         if closed:
             supervisor.let_job_read(closed)
-        if not self.is_live and not needs_job:
+        has_job = loads_early(self)
+        if has_job and not needs_job:
             supervisor.drop_job()
-        elif not self.is_live and closed:
+        elif has_job and closed:
             supervisor.restart_job()
         supervisor.start_capture(
             program,
@@ -400,10 +403,8 @@ class Session:
                 shedding=shedding_of_run(self.config, run_dir, program),
             ),
         )
-        if self.is_live and needs_job:
-            # After the capture: beside a Java that starts, it would let packets in later.
+        if needs_job and not has_job:
             from gscope.cli.config.cluster import job_secrets
-            from gscope.cli.session.job_settings import job_settings
 
             supervisor.start_job(job_settings(self), job_secrets(self.config))
         # Imported while the daemon starts, which takes as long.
