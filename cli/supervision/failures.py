@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING
 
 from gscope.cli.events import CAPTURE, JOB
 from gscope.errors import CaptureError, EngineError
+from gscope.queries.os_errors import ended_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +21,7 @@ _ENDED = "ended with"
 
 def how_ended(code: int) -> str:
     """Return how a process ended, by its exit code, as a phrase."""
-    if code < 0:
-        return f"{_ENDED} signal {signal.Signals(-code).name}"
-    return f"{_ENDED} code {code}"
+    return f"{_ENDED} {ended_with(code)}"
 
 
 def failure_of(source: str, message: str, last_words: str = "") -> GscopeError:

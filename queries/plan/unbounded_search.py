@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 _FARTHEST = 1 << 61
 
 
-def first_reached(is_reached: Callable[[int], bool], begin: int, guess: int | None = None) -> int | None:
+def first_reached(
+    is_reached: Callable[[int], bool], begin: int, guess: int | None = None
+) -> int | None:
     """Return the least n >= ``begin`` with ``is_reached(n)``; None if it is too far away.
 
     ``is_reached`` stays true from there on. The search doubles its distance from ``guess``, upwards or

@@ -26,6 +26,7 @@ from gscope.engine.spark.jvm.cause import cause_in
 from gscope.engine.spark.jvm.class_path import class_path, scala_version, spark_home
 from gscope.engine.spark.jvm.jvm_settings import MINIMUM_HEAP_BYTES, JvmSettings, jvm_options
 from gscope.errors import EngineError
+from gscope.queries.os_errors import ended_with
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -187,7 +188,8 @@ class JvmProcess:
                     self._process, self._lifeline = self._spawn()
             return self._shake_hands(timeout_s)
         why = cause_in(self.log_since_start().splitlines())
-        message = f"Spark's Java ended at its start with code {code}: {why} (log: {self.log})"
+        how = ended_with(code)
+        message = f"Spark's Java ended at its start with {how}: {why} (log: {self.log})"
         raise EngineError(message)
 
     def log_since_start(self) -> str:

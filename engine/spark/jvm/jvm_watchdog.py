@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
@@ -18,6 +17,7 @@ from gscope.errors import (
     UsageError,
     UserCodeError,
 )
+from gscope.queries.os_errors import ended_with
 from gscope.queries.streams.process_events import JavaFailed, JobAlive, ProcessError
 
 if TYPE_CHECKING:
@@ -135,11 +135,10 @@ class JvmWatchdog:
 
     def _gone(self) -> JavaGoneError:
         code = self._jvm.wait(_DEATH_WAIT_S)
-        if code is not None and code < 0:
-            return JavaGoneError(f"Spark's Java ended with signal {signal.Signals(-code).name}")
         if code == OUT_OF_MEMORY:
             return self._out_of_memory()
-        return JavaGoneError(f"Spark's Java ended with code {code}")
+        how = "" if code is None else f" with {ended_with(code)}"
+        return JavaGoneError(f"Spark's Java ended{how}")
 
     def _out_of_memory(self) -> JavaMemoryError:
         heap_mb = self._jvm.settings.heap_bytes >> 20
