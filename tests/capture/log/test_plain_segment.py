@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -181,3 +182,25 @@ def test_spark_reads_it(tmp_path: Path, spark: SparkSession) -> None:
         row["srcIP"], row["interface"] = bytes(row["srcIP"]), bytes(row["interface"])
     key = "srcIP"
     assert sorted(got, key=lambda row: row[key]) == sorted(expected, key=lambda row: row[key])
+
+
+@pytest.mark.spark
+def test_spark_reads_columns_with_null(tmp_path: Path, spark: SparkSession) -> None:
+    """Portions without NULL are runs of one bit, others have a bit for each row."""
+    random = np.random.default_rng(5)
+    schema = pa.schema(
+        {"n": pa.int64(), "m": pa.int32(), "srcIP": pa.binary(16), "x": pa.float64()}
+    )
+    batches = []
+    for share in (0.0, 0.5, 1.0, 0.01):
+        columns = []
+        for field in schema:
+            values = random.integers(0, 2**31, 4099)
+            words = [int(n).to_bytes(16, "big") for n in values]
+            given = pa.array(words, field.type) if field.name == "srcIP" else pa.array(values)
+            mask = pa.array(random.random(4099) < share)
+            columns.append(pc.if_else(mask, None, given).cast(field.type))
+        batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    write(tmp_path / "segment.parquet", batches)
+    frame = spark.read.parquet(str(tmp_path / "segment.parquet"))
+    assert frame.toArrow().cast(schema).to_pylist() == pa.Table.from_batches(batches).to_pylist()
