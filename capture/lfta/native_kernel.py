@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -112,21 +112,21 @@ class KernelCode:
 
     def _loaded(self, levels: Sequence[Optimization]) -> KernelFunctions:
         reported: set[Path] = set()
-        codes: list[Callable[[], bytes]] = []
+        codes: list[bytes | Future[bytes]] = []
         # LLVM works without the interpreter's lock, while this thread translates the next module.
         with ThreadPoolExecutor(1, "LLVM") as llvm, _frequent_switches():
             for module in self._modules:
                 found = (code for level in levels if (code := module.kept(level)) is not None)
                 code = next(found, None)
                 if code is not None:
-                    codes.append(partial(bytes, code))
+                    codes.append(code)
                     continue
                 if module.reported not in reported:
                     note_missing(module.reported)
                     reported.add(module.reported)
                 module.translate()
-                codes.append(llvm.submit(module.compiled, levels[-1]).result)
-        loaded = LoadedCode(*(code() for code in codes))
+                codes.append(llvm.submit(module.compiled, levels[-1]))
+        loaded = LoadedCode(*(c.result() if isinstance(c, Future) else c for c in codes))
         run, flush = loaded.address(RUN), loaded.address(FLUSH)
         return KernelFunctions(_called(run, _RUN_WORDS), _called(flush, _FLUSH_WORDS), run, loaded)
 
