@@ -2,14 +2,13 @@
 
 The clock moves in steps to multiples of the heartbeat interval. A step runs every interface up to
 the same time, several of them in threads (``side_by_side.py``). It is as long as the current blocks
-allow, so its cost arises once a block and not once a tick, and it skips times at which no interface has
-a packet: traces may span decades. Neither
-the length of steps nor the choice of those that send heartbeats changes an answer, because the
-effect of a packet depends on packets alone:
+allow, so its cost arises once a block and not once a tick, and it skips times at which no interface
+has a packet: traces may span decades. Neither the length of steps nor the choice of those that send
+heartbeats changes an answer, because the effect of a packet depends on packets alone:
 
 * A packet is late if its time is below ``max(times before it on its interface) - skew``.
-* The skew of a file may become known while it is read (decision 22): until then nothing is promised,
-  and no packet is late, as none will have been.
+* The skew of a file may become known only while its packets are processed (decision 22). Until then
+  nothing is promised, and no packet is late: the skew will be at least the largest step back.
 * At clock c, the next packet of each interface has a time ≥ c. A packet behind it has, unless it is
   late, a time ≥ c - skew. So ``c - skew`` is a bound for every interface: silent, not yet begun, or
   busy.
