@@ -113,10 +113,15 @@ class _Fold:
         if state is not None:
             known = state.num_rows
             key_table = pa.concat_tables([state.select(keys).cast(key_table.schema), key_table])
-        places, count = number_groups(key_table.columns, key_table.num_rows)
-        first = np.zeros(count, np.int64)
-        first[places[::-1]] = np.arange(len(places))[::-1]
-        self._keys = key_table.take(pa.array(first)).combine_chunks()
+        if state is None and _is_one_epoch(rows):
+            # Each row is of a group of its own.
+            places, count = np.arange(rows.num_rows), rows.num_rows
+        else:
+            places, count = number_groups(key_table.columns, key_table.num_rows)
+            first = np.zeros(count, np.int64)
+            first[places[::-1]] = np.arange(len(places))[::-1]
+            key_table = key_table.take(pa.array(first))
+        self._keys = key_table.combine_chunks()
         self._rows = EpochRows(node, rows, places[known:])
         self._alive = np.zeros(count, np.bool_)
         self.lives = Lives(trim, named_keys(node, self._keys), count)
@@ -203,3 +208,8 @@ class _Fold:
             for part, column in enumerate(accumulated.save(live)):
                 table = table.append_column(f"s{number}_{part}", column)
         return self.lives.saved(table, live)
+
+
+def _is_one_epoch(rows: pa.Table) -> bool:
+    epochs = rows["e"].to_numpy()
+    return not len(epochs) or epochs.min() == epochs.max()

@@ -42,12 +42,12 @@ class EpochRows:
     """
 
     def __init__(self, node: RunningNode, rows: pa.Table, places: Array) -> None:
-        epochs = rows["e"].to_numpy()
-        order = np.argsort(epochs, kind="stable")
-        self.epochs = epochs[order]
-        self.places = places[order]
-        self.none = len(order)
-        taken = rows.take(pa.array(order))
+        self.epochs, self.places, taken = rows["e"].to_numpy(), places, rows
+        self.none = len(places)
+        if (self.epochs[1:] < self.epochs[:-1]).any():
+            order = np.argsort(self.epochs, kind="stable")
+            self.epochs, self.places = self.epochs[order], places[order]
+            taken = rows.take(pa.array(order))
         self._columns: dict[str, pa.Array] = {}
         self._vectors: dict[str, Vector] = {}
         self._aggregates = {a.name: a for a in node.aggregates}
