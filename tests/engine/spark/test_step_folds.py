@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gscope.engine.operators.base import Work
+    from gscope.queries.plan.program import HftaNode
 
 TEXT = """
 DEFINE { query_name 'y'; }
@@ -37,11 +38,14 @@ def _works() -> list[Work]:
     works = []
     for node in nodes:
         upstream = ("y",) if node.query == "over_query" else ()
-        taken = mock.Mock(trim=None, upstream=upstream)
-        works.append(
-            cast("Work", mock.Mock(node=node, inputs=(taken,), upstream=upstream, reads_rows=True))
-        )
+        works.append(_work(node, upstream))
     return works
+
+
+def _work(node: HftaNode, upstream: tuple[str, ...] = (), rows: int = 1) -> Work:
+    taken = mock.Mock(trim=None, upstream=upstream)
+    facts = {"node": node, "inputs": (taken,), "upstream": upstream, "rows": rows}
+    return cast("Work", mock.Mock(**facts, reads_rows=True))
 
 
 def _place(query: str) -> Staged:
@@ -75,6 +79,22 @@ def test_a_fold_starts_when_its_input_is_there() -> None:
     assert set(folds.results) == {"over_packets", "over_query"}
     # Answers without rows have no files, so they are no output.
     assert run.results["over_query"].path is None
+
+
+def test_the_largest_fold_starts_first() -> None:
+    node = next(work.node for work in _works() if work.node.query == "over_packets")
+    begun = []
+
+    def fold(work: Work, run: StageRun, folder: Path) -> FoldResult:
+        begun.append((work.rows, folder, len(run.results)))
+        return FoldResult((), None)
+
+    run = StageRun()
+    folds = StepFolds([_work(node, rows=rows) for rows in (5, 9, 7)], _place, fold, 1)
+    assert folds.start(run)
+    folds.finish(run)
+    folds.close()
+    assert [rows for rows, *_ in begun] == [9, 7, 5]
 
 
 def test_the_failure_of_a_fold_is_that_of_the_step() -> None:
