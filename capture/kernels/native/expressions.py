@@ -115,6 +115,9 @@ class Expressions:
         if name in self.slots:
             words = tuple(self.builder.load(slot) for slot in self.slots[name])
             return Value(self.inference.variables[name], words)
+        # Most expressions are one of these, and neither is a constant.
+        if isinstance(expression, ast.Call):
+            return self._call(expression)
         if isinstance(expression, ast.BinOp):
             left, right = self.build(expression.left), self.build(expression.right)
             return self.operate(expression.op, left, right)
@@ -137,8 +140,6 @@ class Expressions:
                 return owner.parts()[field_number(owner.kind, expression.attr)]
             case ast.Subscript():
                 return self._element(expression)
-            case ast.Call():
-                return self._call(expression)
         raise unsupported(expression)
 
     def operate(self, operator: ast.operator, left: Value, right: Value) -> Value:

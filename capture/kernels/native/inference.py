@@ -71,8 +71,13 @@ class Inference:
         """Return the kind of an expression; None if it depends on a kind that is not yet known."""
         if isinstance(expression, ast.Name) and expression.id in self.variables:
             return self.variables[expression.id]
-        value = self.known(expression)
-        if value is not UNKNOWN:
+        # Most expressions are one of these, and neither is a constant.
+        if isinstance(expression, ast.Call):
+            return self._kind_of_call(expression)
+        if isinstance(expression, ast.BinOp):
+            left, right = self.kind(expression.left), self.kind(expression.right)
+            return kind_of_operation(expression.op, left, right)
+        if (value := self.known(expression)) is not UNKNOWN:
             return kind_of_constant(value)
         match expression:
             case ast.Name():
@@ -82,10 +87,6 @@ class Inference:
             case ast.UnaryOp():
                 kind = self.kind(expression.operand)
                 return Kind.INT if kind is Kind.BOOL else kind
-            case ast.BinOp():
-                return kind_of_operation(
-                    expression.op, self.kind(expression.left), self.kind(expression.right)
-                )
             case ast.BoolOp():
                 return self._united(expression.values)
             case ast.IfExp():
@@ -102,8 +103,6 @@ class Inference:
                 is_row = self.kind(expression.value) is Kind.ROWS
                 is_whole = not isinstance(expression.slice, ast.Tuple)
                 return Kind.WORDS if is_row and is_whole else Kind.INT
-            case ast.Call():
-                return self._kind_of_call(expression)
         raise unsupported(expression)
 
     def fixed_arguments(self, called: Any, call: ast.Call) -> dict[str, Any]:
