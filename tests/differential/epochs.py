@@ -58,6 +58,11 @@ def _rounded_down(random: Random, base: Expression, length_ns: int) -> Expressio
     return Expression("time_bucket", _TIMESTAMP, (text, base))
 
 
+def falls(epoch: Expression) -> bool:
+    """Whether an epoch decreases with time: ``temporal`` with a minus sign before it."""
+    return epoch.op == "negative" and not falls(epoch.arguments[0])
+
+
 def moves_in_steps(text: str) -> bool:
     """Whether a query may have an epoch that skips values: no other query's groups live across it."""
     return any(word in text for word in (" * ", " % ", "date_trunc", "time_bucket"))

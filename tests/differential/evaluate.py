@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.differential.aggregates import aggregated, running
+from tests.differential.epochs import falls
 from tests.differential.expressions import holds, truth, value_of
 from tests.differential.firsts import EPOCH, first_rows
 from tests.differential.joins import joined
@@ -98,7 +99,9 @@ class Reference:
                     {c.name: value_of(c.expression, (), of_group) for c in query.columns}
                 )
                 if query.epoch is not None:
-                    answers[-1][EPOCH] = keys[query.keys[query.epoch].name]
+                    epoch = query.keys[query.epoch]
+                    sign = -1 if falls(epoch.expression) else 1
+                    answers[-1][EPOCH] = sign * keys[epoch.name]
         return answers
 
     def _windows(self, query: Group, window: Window) -> Rows:
