@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from gscope.engine.settings import JobSecrets
 from gscope.engine.spark.cluster.master import Master
 from gscope.engine.spark.jvm.class_data_archive import build_later, with_archive
+from gscope.engine.spark.jvm.ended_java import how_java_ended
 from gscope.engine.spark.jvm.gateway import launch_jvm
 from gscope.engine.spark.jvm.java import find_java
 from gscope.engine.spark.jvm.job_pulse import JobPulse
@@ -178,9 +179,12 @@ class SparkStart:
         except Exception as error:
             if self._is_closing:
                 return
+            gone = None if isinstance(error, GscopeError) else how_java_ended(jvm)
             jvm.stop()
             if isinstance(error, GscopeError):
                 report_failure(self._events, error)
+            elif gone is not None:
+                report_failure(self._events, gone)
             else:
                 traceback.print_exc()
             self._termination.leave(1)

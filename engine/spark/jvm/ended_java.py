@@ -1,4 +1,4 @@
-"""Why the job's Java ended while it waited for the executors of a cluster."""
+"""How the job's Java ended, and why while it waited for the executors of a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gscope.engine.spark.cluster.master import MasterKind
 from gscope.engine.spark.jvm.cause import cause_in
-from gscope.errors import EngineError
+from gscope.errors import EngineError, JavaGoneError, JavaMemoryError
+from gscope.queries.os_errors import ended_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,29 @@ if TYPE_CHECKING:
     from gscope.engine.spark.cluster.master import Master
     from gscope.engine.spark.jvm.gateway import JvmProcess
 
+OUT_OF_MEMORY = 52
+"""The exit code of a Java in which Spark caught an OutOfMemoryError."""
+
+_DEATH_WAIT_S = 1.0
+"""How long to wait for the exit code: connections break before the process has ended."""
+
 _MOST_FAILURES = re.compile(r"Max number of executor failures \((\d+)\) reached")
+
+
+def how_java_ended(jvm: JvmProcess) -> JavaGoneError | None:
+    """Return the error for a Java that has just ended; None if it runs."""
+    code = jvm.wait(_DEATH_WAIT_S)
+    if code is None:
+        return None
+    if code == OUT_OF_MEMORY:
+        return out_of_memory(jvm)
+    return JavaGoneError(f"Spark's Java ended with {ended_with(code)}")
+
+
+def out_of_memory(jvm: JvmProcess) -> JavaMemoryError:
+    """Return the error for a Java that lacked memory."""
+    heap_mb = jvm.settings.heap_bytes >> 20
+    return JavaMemoryError(f"Spark's Java ran out of memory (heap: {heap_mb} MB)")
 
 
 @contextmanager

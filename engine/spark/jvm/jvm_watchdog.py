@@ -8,6 +8,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from gscope.engine.spark.jvm.ended_java import how_java_ended, out_of_memory
 from gscope.engine.spark.jvm.jvm_log import bound_log
 from gscope.errors import (
     GscopeError,
@@ -17,7 +18,6 @@ from gscope.errors import (
     UsageError,
     UserCodeError,
 )
-from gscope.queries.os_errors import ended_with
 from gscope.queries.streams.process_events import JavaFailed, JobAlive, ProcessError
 
 if TYPE_CHECKING:
@@ -31,12 +31,7 @@ if TYPE_CHECKING:
     from gscope.engine.spark.jvm.gateway import JvmProcess
     from gscope.queries.streams.event_codec import EventWriter
 
-OUT_OF_MEMORY = 52
-"""The exit code of a Java in which Spark caught an OutOfMemoryError."""
-
 PERIOD_S = 1.0
-_DEATH_WAIT_S = 1.0
-"""How long to wait for the exit code: connections break before the process has ended."""
 
 
 class JvmWatchdog:
@@ -90,11 +85,11 @@ class JvmWatchdog:
         os.close(self._over)
         if not isinstance(error, Exception):
             return
-        if self._jvm.wait(_DEATH_WAIT_S) is not None:
-            raise self._gone() from error
+        if (gone := how_java_ended(self._jvm)) is not None:
+            raise gone from error
         # Spark may fail the step for lack of memory and go on; our own errors explain themselves.
         if not isinstance(error, GscopeError) and "OutOfMemoryError" in str(error):
-            raise self._out_of_memory() from error
+            raise out_of_memory(self._jvm) from error
 
     def _beat(self) -> None:
         ask = None
@@ -110,7 +105,8 @@ class JvmWatchdog:
                 self._events.send(self._alive())
             self._ensure_executors()
         if all(descriptor == self._process for descriptor, _ in ready):
-            report_gone(self._events, self._gone())
+            gone = how_java_ended(self._jvm)
+            report_gone(self._events, gone or JavaGoneError("Spark's Java ended"))
             self._end(1)
         os.close(self._process)
         os.close(self._is_over)
@@ -132,17 +128,6 @@ class JvmWatchdog:
         if step is None:
             return JobAlive()
         return JobAlive(step.number, round(step.seconds, 1), round(step.still_seconds, 1))
-
-    def _gone(self) -> JavaGoneError:
-        code = self._jvm.wait(_DEATH_WAIT_S)
-        if code == OUT_OF_MEMORY:
-            return self._out_of_memory()
-        how = "" if code is None else f" with {ended_with(code)}"
-        return JavaGoneError(f"Spark's Java ended{how}")
-
-    def _out_of_memory(self) -> JavaMemoryError:
-        heap_mb = self._jvm.settings.heap_bytes >> 20
-        return JavaMemoryError(f"Spark's Java ran out of memory (heap: {heap_mb} MB)")
 
 
 def report_gone(events: EventWriter, error: JavaGoneError) -> None:

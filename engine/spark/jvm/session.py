@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.engine.spark.jvm.cause import cause_in
 from gscope.engine.spark.jvm.class_path import spark_home
+from gscope.engine.spark.jvm.ended_java import how_java_ended
 from gscope.engine.spark.jvm.jvm_settings import has_name, user_name
 from gscope.errors import EngineError
 from gscope.records import dataclass
@@ -123,7 +124,7 @@ def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> S
     Python workers on this host use the interpreter of this process. The handler of SIGINT is unchanged.
 
     Raises:
-        EngineError: the JVM does not start, or a session is open already.
+        EngineError: the JVM does not start or was killed, or a session is open already.
     """
     address = jvm.gateway()
     import pyspark
@@ -145,8 +146,14 @@ def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> S
             _log_in(gateway)
             context = pyspark.SparkContext(conf=conf, gateway=gateway)
         return SparkSession(context)
-    except (Py4JError, PySparkException) as error:
+    except Exception as error:
         _forget_gateway(gateway)
+        gone = how_java_ended(jvm)
+        # A signal is all there is to say; if Java ended by itself, its log says why.
+        if gone is not None and (jvm.wait(0) or 0) < 0:
+            raise gone from error
+        if not isinstance(error, Py4JError | PySparkException):
+            raise
         why = cause_in(str(error).splitlines())
         if chosen.cluster is not None and _NOT_ACCEPTED in jvm.log_since_start():
             why = (

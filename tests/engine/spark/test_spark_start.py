@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -177,3 +179,20 @@ class TestWithJava:
             assert stage.ending.has_left.wait(PATIENCE_S)
         assert stage.ending.codes == [1]
         assert "failed" in stage.kinds()
+
+    @pytest.mark.parametrize("after_s", [0.05, 0.6, 1.0, 1.4])
+    def test_a_java_that_is_killed_while_it_starts_is_reported_with_the_signal(
+        self, tmp_path: Path, after_s: float
+    ) -> None:
+        """Whether it starts, the connection is opened, or the session, on most machines."""
+        stage = Stage(tmp_path, SMALL)
+        with suppress(Exception), stage.spark as spark:
+            spark.start()
+            pid = spark.java_pid
+            assert pid is not None
+            spark._opened.wait(after_s)
+            os.kill(pid, signal.SIGKILL)
+            assert stage.ending.has_left.wait(PATIENCE_S)
+        assert stage.ending.codes == [1]
+        said = [each for each in stage.reported if each["event"] in ("error", "failed")]
+        assert ["signal SIGKILL" in json.dumps(each) for each in said] == [True]

@@ -13,7 +13,7 @@ import pytest
 from tests.support.gscope_command import PATIENCE_S, wait_for
 
 from gscope.engine.monitoring.step_progress import StepWatch
-from gscope.engine.spark.jvm import jvm_log
+from gscope.engine.spark.jvm import ended_java, jvm_log
 from gscope.engine.spark.jvm import jvm_watchdog as module
 from gscope.engine.spark.jvm.jvm_watchdog import JvmWatchdog, ended_tasks
 from gscope.errors import EngineError, JavaGoneError, JavaMemoryError
@@ -189,7 +189,7 @@ def test_a_step_that_fails_for_lack_of_memory_is_reported_as_that(
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_DEATH_WAIT_S", 0.01)
+    monkeypatch.setattr(ended_java, "_DEATH_WAIT_S", 0.01)
     text = "org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] 16777216"
     with pytest.raises(reported) as caught, stage.watchdog:
         raise raised(text)
@@ -203,7 +203,7 @@ def test_what_spark_raises_when_its_java_is_gone_is_reported_as_that(stage: Stag
 
 
 def test_other_errors_stay_what_they_are(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_DEATH_WAIT_S", 0.01)
+    monkeypatch.setattr(ended_java, "_DEATH_WAIT_S", 0.01)
     with pytest.raises(KeyError, match="another"), stage.watchdog:
         raise KeyError("another")  # noqa: EM101  # no sentence
 
