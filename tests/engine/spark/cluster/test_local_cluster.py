@@ -12,7 +12,7 @@ from tests.support.long_form import cases
 from tests.support.spark_cluster import ClusterSession
 
 from gscope.engine.spark import evaluation
-from gscope.engine.spark.cluster.traffic import TrafficMeter
+from gscope.engine.spark.cluster.traffic import EXCHANGED, TrafficMeter
 from gscope.engine.watermarks import release_size
 
 if TYPE_CHECKING:
@@ -53,5 +53,8 @@ def test_executors_that_share_the_folder_give_the_expected_rows(
     meter = TrafficMeter.of(together.session)
     assert meter is not None
     rows = answer(case.program(case.files), case.files, BACKLOG, together.session)
-    assert not any(meter.bytes_by_kind().values()), meter.bytes_by_kind()
+    # Spark SQL exchanges rows between its stages; files are where all executors see them.
+    moved = {kind: size for kind, size in meter.bytes_by_kind().items() if kind != EXCHANGED}
+    assert moved
+    assert not any(moved.values()), moved
     assert {query: sorted(found) for query, found in rows.items()} == case.expected()
