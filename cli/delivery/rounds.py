@@ -16,7 +16,8 @@ from gscope.capture.lfta.declared_orders import NO_FLOOR
 from gscope.capture.lfta.punctuation import NS_PER_SECOND, punctuations
 from gscope.engine.steps.steps import Steps
 from gscope.engine.watermarks.bounds import NOTHING
-from gscope.queries.plan.program import QueryInput, StreamInput, node_inputs
+from gscope.queries.plan.program import QueryInput, StreamInput
+from gscope.queries.plan.program_parts import read_lftas, with_inputs
 from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.streams.messages import Heartbeat
 
@@ -89,19 +90,10 @@ class Rounds:
 def _part_of(program: Program, query: str) -> Program:
     """Return the part of ``program`` that the result ``query`` needs."""
     source = dict(program.results)[query]
-    needed = {source}
-    nodes = []
-    for node in reversed(program.nodes):
-        if QueryInput(node.query) in needed:
-            needed.update(node_inputs(node))
-            nodes.append(node)
-    streams = {each.lfta for each in needed if isinstance(each, StreamInput)}
-    return replace(
-        program,
-        lftas=tuple(lfta for lfta in program.lftas if lfta.name in streams),
-        nodes=tuple(reversed(nodes)),
-        results=((query, source),),
-    )
+    below = with_inputs(program, (source.query,) if isinstance(source, QueryInput) else ())
+    nodes = tuple(node for node in program.nodes if node.query in below)
+    lftas = read_lftas(program, nodes, (source,))
+    return replace(program, lftas=lftas, nodes=nodes, results=((query, source),))
 
 
 def _bounds_at(program: Program, query: str, number: int) -> dict[str, Bound]:

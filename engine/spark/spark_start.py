@@ -179,12 +179,10 @@ class SparkStart:
         except Exception as error:
             if self._is_closing:
                 return
-            gone = None if isinstance(error, GscopeError) else how_java_ended(jvm)
+            failure = error if isinstance(error, GscopeError) else how_java_ended(jvm)
             jvm.stop()
-            if isinstance(error, GscopeError):
-                report_failure(self._events, error)
-            elif gone is not None:
-                report_failure(self._events, gone)
+            if failure is not None:
+                report_failure(self._events, failure)
             else:
                 traceback.print_exc()
             self._termination.leave(1)

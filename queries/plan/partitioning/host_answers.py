@@ -42,6 +42,7 @@ from gscope.queries.plan.program import (
 )
 from gscope.queries.plan.program_file import ProgramWriter
 from gscope.queries.plan.program_partitioning import undivided
+from gscope.queries.plan.program_parts import read_lftas, with_inputs
 from gscope.queries.plan.row_order import orders_epochs
 from gscope.queries.plan.sampling_operator import SampleNode
 from gscope.queries.plan.window_node import WindowNode
@@ -103,7 +104,7 @@ def run_program(program: Program, answered: Collection[str]) -> Program:
     if not answered:
         return program
     streams = _answer_streams(program, answered)
-    on_hosts = _with_inputs(program, answered)
+    on_hosts = with_inputs(program, answered)
     kept = [node for node in program.nodes if node.query not in on_hosts]
     tops = [
         TopNode(node.query, StreamInput(streams[node.query].name), order, node.schema)
@@ -119,7 +120,7 @@ def run_program(program: Program, answered: Collection[str]) -> Program:
 
     nodes = (*tops, *(_reading(node, tuple(map(moved, node_inputs(node)))) for node in kept))
     results = tuple((query, moved(source)) for query, source in program.results)
-    lftas = _read_lftas(program, nodes, [source for _, source in results])
+    lftas = read_lftas(program, nodes, [source for _, source in results])
     return replace(program, lftas=(*lftas, *streams.values()), nodes=nodes, results=results)
 
 
@@ -129,12 +130,12 @@ def host_program(program: Program, answered: Collection[str]) -> Program:
     Raises:
         KeyError: the program has no such operator.
     """
-    below = _with_inputs(program, answered)
+    below = with_inputs(program, answered)
     streams = _answer_streams(program, answered)
     others = run_program(program, answered).lftas
     served = (*(each for each in others if each.answers is None), *streams.values())
     nodes = tuple(node for node in program.nodes if node.query in below)
-    names = {each.name for each in (*_read_lftas(program, nodes, ()), *served)}
+    names = {each.name for each in (*read_lftas(program, nodes, ()), *served)}
     return replace(
         program,
         lftas=tuple(each for each in program.lftas if each.name in names),
@@ -228,9 +229,9 @@ def _answer_streams(program: Program, answered: Collection[str]) -> dict[str, Lf
 
 def _answer_stream(program: Program, query: str, columns: PacketColumns) -> Lfta:
     schema = program.schema(query)
-    below = _with_inputs(program, (query,))
+    below = with_inputs(program, (query,))
     nodes = [node for node in program.nodes if node.query in below]
-    lftas = _read_lftas(program, nodes, ())
+    lftas = read_lftas(program, nodes, ())
     known = columns.of(QueryInput(query))
     read = {name for lfta in lftas for name in lfta.interfaces}
     return Lfta(
@@ -263,30 +264,6 @@ def _digest(program: Program, nodes: Iterable[HftaNode], lftas: Iterable[Lfta]) 
     ]
     meaning = [[file.digest for file in program.user_files], writer.calls, tree]
     return hashlib.sha256(json.dumps(meaning).encode()).hexdigest()
-
-
-def _with_inputs(program: Program, queries: Iterable[str]) -> frozenset[str]:
-    """Return operators and all below them."""
-    found: set[str] = set()
-    waiting = list(queries)
-    while waiting:
-        query = waiting.pop()
-        if query not in found:
-            found.add(query)
-            node = next((each for each in program.nodes if each.query == query), None)
-            if node is None:
-                raise KeyError(query)
-            waiting += [i.query for i in node_inputs(node) if isinstance(i, QueryInput)]
-    return frozenset(found)
-
-
-def _read_lftas(
-    program: Program, nodes: Iterable[HftaNode], results: Iterable[Input]
-) -> tuple[Lfta, ...]:
-    """Return the LFTAs that operators and results read, in the order of the program."""
-    sources = [*results, *(source for node in nodes for source in node_inputs(node))]
-    names = {source.lfta for source in sources if isinstance(source, StreamInput)}
-    return tuple(each for each in program.lftas if each.name in names)
 
 
 def _reading(node: HftaNode, sources: tuple[Input, ...]) -> HftaNode:

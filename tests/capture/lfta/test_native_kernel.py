@@ -65,6 +65,13 @@ def test_a_kernel_is_compiled_once(compilations: list[str]) -> None:
     assert has_compiled()
 
 
+def test_threads_take_turns_as_before_when_a_kernel_is_compiled(compilations: list[str]) -> None:
+    usual = sys.getswitchinterval()
+    load_kernel([flow("kept")])
+    assert len(compilations) == 1
+    assert sys.getswitchinterval() == usual
+
+
 def test_another_processor_has_code_of_its_own(
     compilations: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

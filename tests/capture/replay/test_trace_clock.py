@@ -252,8 +252,9 @@ def test_a_stop_interrupts_the_waiting_of_a_paced_replay(tmp_path: Path) -> None
     assert done[0].interfaces["a"].unread_packets == 2
 
 
+@pytest.mark.parametrize("skew_ns", [SECOND, lambda: None], ids=["known", "unknown"])
 def test_packets_of_a_pipe_that_is_held_open_are_promised_before_the_next_one_comes(
-    tmp_path: Path,
+    tmp_path: Path, skew_ns: int | Callable[[], int | None]
 ) -> None:
     """Nothing but a heartbeat lets readers have them, and the writer may be silent for hours."""
     fifo = tmp_path / "fifo"
@@ -266,7 +267,7 @@ def test_packets_of_a_pipe_that_is_held_open_are_promised_before_the_next_one_co
     runtime = ScriptedRuntime("a", log)
     came: queue.SimpleQueue[CaptureProgress] = queue.SimpleQueue()
     clock = TraceClock(
-        [TraceInterface("a", ring, runtime, {"all": "a"}, SECOND)],
+        [TraceInterface("a", ring, runtime, {"all": "a"}, skew_ns)],
         log,
         ClockSettings(SECOND),
         observers=CaptureObservers(on_progress=came.put),
@@ -278,7 +279,11 @@ def test_packets_of_a_pipe_that_is_held_open_are_promised_before_the_next_one_co
             promised = [
                 m.punctuations for m in read_log(tmp_path / "log") if isinstance(m, Heartbeat)
             ]
-            assert promised[-1][0].bound >= 2 * SECOND - SECOND
+            if skew_ns == SECOND:
+                assert promised[-1][0].bound >= 2 * SECOND - SECOND
+            else:
+                # Whatever is promised without a skew says nothing.
+                assert promised == []
             assert runtime.times[-1] == 2 * SECOND + 7_000
         finally:
             ring.close()
@@ -359,3 +364,21 @@ def test_on_demand_only_the_interface_asked_promises_the_clock(tmp_path: Path) -
     )
     replayed.check()
     assert beats(replayed, "b") == [SECOND]
+
+
+def test_a_demand_waits_until_the_skew_is_known(tmp_path: Path) -> None:
+    demands = Demands(["a"])
+    demands.ask({"a": {"t": 1}})
+    asked = iter(range(1000))
+    replayed = Replayed(
+        tmp_path,
+        {"a": [[n * SECOND] for n in range(20)]},
+        settings=ClockSettings(SECOND, mode=HeartbeatMode.ON_DEMAND),
+        skew_ns=lambda: 0 if next(asked) > 12 else None,
+        demands=demands,
+    )
+    replayed.check()
+    (beat,) = beats(replayed, "a")
+    assert 3 * SECOND < beat < 19 * SECOND
+    promised = [m.punctuations[0].bound for m in replayed.messages if isinstance(m, Heartbeat)]
+    assert promised == [beat, 19 * SECOND]

@@ -123,6 +123,18 @@ def test_the_state_survives_a_file(tmp_path: Path) -> None:
     assert state.num_rows == 0
 
 
+def test_no_state_is_kept_behind_the_end_of_the_input() -> None:
+    query = CASES[0]
+    rows = epoch_rows(
+        query.node, [{"tb": 1, "ip": 5, "n": 1, "x": 0, "f": None, "s": None, "i": b"a"}]
+    )
+    kept = {}
+    for high in (2, math.inf):
+        state, _ = fold(query.node, rows, None, Epochs(-math.inf, high, 1), lambda _: None)
+        kept[high] = state.num_rows
+    assert kept == {2: 1, math.inf: 0}
+
+
 def test_time_in_which_no_group_lives_costs_nothing() -> None:
     query = CASES[0]
     one = {"ip": 5, "n": 1, "x": 0, "f": None, "s": None, "i": b"a"}
