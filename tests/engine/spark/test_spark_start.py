@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from pyspark import java_gateway
 from tests.support.gscope_command import PATIENCE_S, is_alive, wait_for
 
 from gscope.engine.monitoring.step_progress import StepWatch
 from gscope.engine.settings import JobSettings
 from gscope.engine.spark.jvm import job_pulse
+from gscope.engine.spark.jvm import session as spark_session
 from gscope.engine.spark.spark_start import SparkStart
 from gscope.engine.spark.tasks.here import TasksHere
 from gscope.errors import EngineError
@@ -180,18 +182,33 @@ class TestWithJava:
         assert stage.ending.codes == [1]
         assert "failed" in stage.kinds()
 
-    @pytest.mark.parametrize("after_s", [0.05, 0.6, 1.0, 1.4])
+    @pytest.mark.parametrize("place", ["start", "connection", "session"])
     def test_a_java_that_is_killed_while_it_starts_is_reported_with_the_signal(
-        self, tmp_path: Path, after_s: float
+        self, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Whether it starts, the connection is opened, or the session, on most machines."""
         stage = Stage(tmp_path, SMALL)
+
+        def kill() -> None:
+            pid = stage.spark.java_pid
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+
+        if place != "start":
+            owner, name = {
+                "connection": (java_gateway, "launch_gateway"),
+                "session": (spark_session, "_log_in"),
+            }[place]
+            original = getattr(owner, name)
+
+            def killed_before(*arguments: Any) -> Any:
+                kill()
+                return original(*arguments)
+
+            monkeypatch.setattr(owner, name, killed_before)
         with suppress(Exception), stage.spark as spark:
             spark.start()
-            pid = spark.java_pid
-            assert pid is not None
-            spark._opened.wait(after_s)
-            os.kill(pid, signal.SIGKILL)
+            if place == "start":
+                kill()
             assert stage.ending.has_left.wait(PATIENCE_S)
         assert stage.ending.codes == [1]
         said = [each for each in stage.reported if each["event"] in ("error", "failed")]
