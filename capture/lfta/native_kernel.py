@@ -139,7 +139,7 @@ def _frequent_switches() -> Iterator[None]:
     wait ten times longer for it than LLVM takes.
     """
     usual = sys.getswitchinterval()
-    sys.setswitchinterval(0.0005)
+    sys.setswitchinterval(0.0001)
     try:
         yield
     finally:

@@ -20,8 +20,10 @@ _I1 = ir.IntType(1)
 
 
 def _load(width: Any, *, big_endian: bool = False) -> Build:
+    pointer = width.as_pointer()
+
     def build(builder: Any, address: Any) -> Any:
-        value = builder.load(builder.inttoptr(address, width.as_pointer()), align=1)
+        value = builder.load(builder.inttoptr(address, pointer), align=1)
         if big_endian:
             value = builder.bswap(value)
         return value if width is _I64 else builder.zext(value, _I64)
@@ -30,9 +32,11 @@ def _load(width: Any, *, big_endian: bool = False) -> Build:
 
 
 def _store(width: Any) -> Build:
+    pointer = width.as_pointer()
+
     def build(builder: Any, address: Any, value: Any) -> None:
         narrow = value if width is _I64 else builder.trunc(value, width)
-        builder.store(narrow, builder.inttoptr(address, width.as_pointer()), align=1)
+        builder.store(narrow, builder.inttoptr(address, pointer), align=1)
 
     return build
 
@@ -88,10 +92,16 @@ def _shift_right(builder: Any, value: Any, count: Any) -> Any:
     return _shift(builder, value, count, builder.ashr, sign)
 
 
+def _is_divisor(b: Any) -> bool:
+    """Return whether it is known that no division by ``b`` traps."""
+    return isinstance(b, ir.Constant) and b.constant not in (0, -1)
+
+
 def _divide(*, remainder: bool) -> Build:
     def build(builder: Any, a: Any, b: Any) -> Any:
-        # x86 traps on division by zero and on INT64_MIN / -1; all of this folds away for a
-        # constant.
+        if _is_divisor(b):
+            return (builder.srem if remainder else builder.sdiv)(a, b)
+        # x86 traps on division by zero and on INT64_MIN / -1.
         is_zero = builder.icmp_signed("==", b, _I64(0))
         is_minus_one = builder.icmp_signed("==", b, _I64(-1))
         safe = builder.select(builder.or_(is_zero, is_minus_one), _I64(1), b)
@@ -105,16 +115,22 @@ def _divide(*, remainder: bool) -> Build:
 
 def floor_quotient(builder: Any, a: Any, b: Any) -> Any:
     """Build a division rounding down; 0 by zero."""
+    if _is_divisor(b):
+        return _floor_quotient(builder, a, b)
     is_zero = builder.icmp_signed("==", b, _I64(0))
     is_minus_one = builder.icmp_signed("==", b, _I64(-1))
     safe = builder.select(builder.or_(is_zero, is_minus_one), _I64(1), b)
-    rest = builder.srem(a, safe)
-    is_broken = builder.icmp_signed("!=", rest, _I64(0))
-    is_negative = builder.icmp_signed("<", builder.xor(rest, safe), _I64(0))
-    below = builder.zext(builder.and_(is_broken, is_negative), _I64)
-    quotient = builder.sub(builder.sdiv(a, safe), below)
+    quotient = _floor_quotient(builder, a, safe)
     quotient = builder.select(is_minus_one, builder.sub(_I64(0), a), quotient)
     return builder.select(is_zero, _I64(0), quotient)
+
+
+def _floor_quotient(builder: Any, a: Any, b: Any) -> Any:
+    rest = builder.srem(a, b)
+    is_broken = builder.icmp_signed("!=", rest, _I64(0))
+    is_negative = builder.icmp_signed("<", builder.xor(rest, b), _I64(0))
+    below = builder.zext(builder.and_(is_broken, is_negative), _I64)
+    return builder.sub(builder.sdiv(a, b), below)
 
 
 def _divide_unsigned(builder: Any, a: Any, b: Any) -> Any:

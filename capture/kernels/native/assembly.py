@@ -95,6 +95,11 @@ class Function:
         """Return the name of the function."""
         return self.reference
 
+    def clear(self) -> None:
+        """Remove all blocks."""
+        self.blocks = []
+        self.values = 0
+
     def append_basic_block(self, name: str) -> Block:
         """Append an empty block."""
         block = Block(f"{name}.{len(self.blocks)}")
@@ -104,7 +109,7 @@ class Function:
     def __str__(self) -> str:
         """Return the definition of the function."""
         given = ", ".join(f"{_name(arg.type)} {arg.reference}" for arg in self.args)
-        words = ["define", self.linkage, _name(self.signature.return_type)]
+        words = ["define", self.linkage, _returned(self.signature.return_type)]
         head = " ".join(filter(None, words)) + f" {self.reference}({given})"
         lines = [" ".join([head, *sorted(self.attributes), "{"])]
         for block in self.blocks:
@@ -234,15 +239,15 @@ class Builder:
 
     def add(self, a: Any, b: Any, flags: Sequence[str] = ()) -> Word:
         """Add integers."""
-        return self._two(" ".join(["add", *flags]), a, b)
+        return self._two(_flagged("add", flags), a, b)
 
     def sub(self, a: Any, b: Any, flags: Sequence[str] = ()) -> Word:
         """Subtract integers."""
-        return self._two(" ".join(["sub", *flags]), a, b)
+        return self._two(_flagged("sub", flags), a, b)
 
     def mul(self, a: Any, b: Any, flags: Sequence[str] = ()) -> Word:
         """Multiply integers."""
-        return self._two(" ".join(["mul", *flags]), a, b)
+        return self._two(_flagged("mul", flags), a, b)
 
     def neg(self, value: Any) -> Word:
         """Negate an integer."""
@@ -379,7 +384,7 @@ class Builder:
             signature = getattr(function, "function_type", None) or function.type.pointee
         given = ", ".join(map(_typed, arguments))
         of = signature.return_type
-        text = f"call {_name(of)} {function.get_reference()}({given})"
+        text = f"call {_returned(of)} {function.get_reference()}({given})"
         if isinstance(of, ir.VoidType):
             self._lines.append(f"  {text}")
             return Word(of, "")
@@ -450,6 +455,10 @@ class Builder:
         self.block.is_terminated = True
 
 
+def _flagged(operation: str, flags: Sequence[str]) -> str:
+    return f"{operation} {' '.join(flags)}" if flags else operation
+
+
 def _integer_test(operator: str, sign: str) -> str:
     test = _COMPARED[operator]
     return test if operator in ("==", "!=") else f"{sign}{test}"
@@ -461,6 +470,11 @@ def _name(of: Any) -> str:
     if found is not None:
         return found
     return "ptr" if isinstance(of, ir.PointerType) else str(of)
+
+
+def _returned(of: Any) -> str:
+    """Return the type of a result. LLVM's fast selection of instructions wants to know how a bit is widened."""
+    return "zeroext i1" if of is _I1 else _name(of)
 
 
 def _typed(value: Any) -> str:

@@ -7,6 +7,8 @@ Arithmetic of INT is marked "never overflows", as numba marks it: kernels use in
 from __future__ import annotations
 
 import ast
+from contextlib import contextmanager
+from operator import add, mul, sub
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
@@ -32,7 +34,7 @@ from gscope.capture.kernels.native.source import (
 from gscope.capture.kernels.native.values import Value, constant_value, llvm_types, united
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import FunctionType
 
     from gscope.capture.kernels.native.inference import Inference
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     ]
 
 _I1, _I64, _F64 = ir.IntType(1), ir.IntType(64), ir.DoubleType()
+_POINTER = _I64.as_pointer()
 _WORD_SHIFT = 3
 _NO_OVERFLOW = ["nsw"]
 _COMPARISONS = {
@@ -54,33 +57,68 @@ _COMPARISONS = {
 }
 
 
+class NeedsMemoryError(Exception):
+    """A variable without memory is read where its one assignment does not always come first.
+
+    Attributes:
+        name: its name.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 class Expressions:
     """Builds the code of the expressions of one function.
+
+    A variable that one statement assigns is the value that is assigned: LLVM gets no memory for it,
+    and no instructions that load and store. Nearly all variables are of this kind.
 
     Args:
         inference: the kinds in the function.
         function: the LLVM function, whose first block ``builder`` is at the end of.
         builder: builds its code.
         function_for: returns the LLVM function for a call, and the kind of its result.
+        in_memory: variables that need memory although only one statement assigns them.
     """
 
     def __init__(
-        self, inference: Inference, function: Any, builder: Any, function_for: FunctionFor
+        self,
+        inference: Inference,
+        function: Any,
+        builder: Any,
+        function_for: FunctionFor,
+        in_memory: Collection[str],
     ) -> None:
         self.inference = inference
         self.function = function
         self.builder = builder
         self._function_for = function_for
-        self.slots = {
+        parameters, assignments = inference.source.parameters, inference.assignments
+        self._slots = {
             name: tuple(builder.alloca(of) for of in llvm_types(kind))
             for name, kind in inference.variables.items()
+            if assignments[name] + (name in parameters) > 1 or name in in_memory
         }
+        self._values: dict[str, Value] = {}
 
     def store(self, name: str, value: Value) -> None:
         """Assign a value to a variable."""
         converted = self.convert(value, self.inference.variables[name])
-        for word, slot in zip(converted.llvm, self.slots[name], strict=True):
+        if name not in self._slots:
+            self._values[name] = converted
+            return
+        for word, slot in zip(converted.llvm, self._slots[name], strict=True):
             self.builder.store(word, slot)
+
+    @contextmanager
+    def within_body(self) -> Iterator[None]:
+        """Build statements that are not always executed: their assignments hold among them only."""
+        before = self._values
+        self._values = before.copy()
+        yield
+        self._values = before
 
     def convert(self, value: Value, kind: AnyKind) -> Value:
         """Return a value as one of another kind."""
@@ -111,11 +149,11 @@ class Expressions:
 
     def build(self, expression: ast.expr) -> Value:
         """Build an expression."""
-        name = expression.id if isinstance(expression, ast.Name) else None
-        if name in self.slots:
-            words = tuple(self.builder.load(slot) for slot in self.slots[name])
-            return Value(self.inference.variables[name], words)
-        # Most expressions are one of these, and neither is a constant.
+        # Most expressions are one of the first four.
+        if isinstance(expression, ast.Name) and expression.id in self.inference.variables:
+            return self._variable(expression.id)
+        if isinstance(expression, ast.Constant):
+            return constant_value(expression.value)
         if isinstance(expression, ast.Call):
             return self._call(expression)
         if isinstance(expression, ast.BinOp):
@@ -137,13 +175,23 @@ class Expressions:
             case ast.Attribute():
                 owner = self.build(expression.value)
                 assert isinstance(owner.kind, RecordKind)
-                return owner.parts()[field_number(owner.kind, expression.attr)]
+                return owner.part(field_number(owner.kind, expression.attr))
             case ast.Subscript():
                 return self._element(expression)
         raise unsupported(expression)
 
+    def _variable(self, name: str) -> Value:
+        if (value := self._values.get(name)) is not None:
+            return value
+        if name not in self._slots:
+            raise NeedsMemoryError(name)
+        words = tuple(self.builder.load(slot) for slot in self._slots[name])
+        return Value(self.inference.variables[name], words)
+
     def operate(self, operator: ast.operator, left: Value, right: Value) -> Value:
         """Build an operation of two values."""
+        if (constant := _constant_result(operator, left, right)) is not None:
+            return constant
         kind = kind_of_operation(operator, left.kind, right.kind)
         assert kind is not None
         a, b = self.convert(left, kind).only, self.convert(right, kind).only
@@ -202,8 +250,12 @@ class Expressions:
             begin = self._row(array, row)
         else:
             begin, column = array.only, expression.slice
-        offset = build.shl(self._number(column), _I64(_WORD_SHIFT))
-        return build.inttoptr(build.add(begin, offset), _I64.as_pointer())
+        number = self._number(column)
+        if isinstance(number, ir.Constant):
+            offset = _I64(number.constant << _WORD_SHIFT)
+        else:
+            offset = build.shl(number, _I64(_WORD_SHIFT))
+        return build.inttoptr(build.add(begin, offset), _POINTER)
 
     def _row(self, array: Value, number: ast.expr) -> Any:
         begin, width = array.llvm
@@ -345,6 +397,25 @@ class Expressions:
             # A linked function that returns nothing returns 0.
             return Value(kind, (result,) * width)
         return Value(kind, tuple(self.builder.extract_value(result, at) for at in range(width)))
+
+
+def _constant_result(operator: ast.operator, left: Value, right: Value) -> Value | None:
+    """Return the result of an operation of two integers that are known; None if it is not simple."""
+    calculate = _SIMPLE.get(type(operator))
+    if calculate is None or left.kind is not Kind.INT or right.kind is not Kind.INT:
+        return None
+    a, b = left.only, right.only
+    if not isinstance(a, ir.Constant) or not isinstance(b, ir.Constant):
+        return None
+    result = calculate(a.constant, b.constant)
+    return constant_value(result) if -(2**63) <= result < 2**63 else None
+
+
+_SIMPLE: dict[Any, Callable[[int, int], int]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+}
 
 
 def _record(record: type[Any] | None, values: Sequence[Value]) -> Value:

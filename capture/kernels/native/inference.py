@@ -1,13 +1,14 @@
 """Determines the kinds of a function's variables, expressions and result.
 
-Assignments are visited until no kind changes any more. A kind only rises (from BOOL through INT to
-FLOAT), so that a few rounds are enough.
+Assignments are visited until no kind is unknown, or has risen, after it was read. A kind only rises
+(from BOOL through INT to FLOAT), so that one round is enough for most functions.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind
@@ -38,6 +39,7 @@ class Inference:
         source: the function.
         fixed: parameters that are constant in this compilation, with their values.
         variables: kinds of all other parameters and of the local variables.
+        assignments: how many statements assign each of these variables.
         result: kind of what it returns.
     """
 
@@ -53,9 +55,10 @@ class Inference:
         self.variables: dict[str, AnyKind] = dict(kinds)
         self._result_of = result_of
         self._result: AnyKind | None = None
-        self._has_changed = True
-        while self._has_changed:
-            self._has_changed = False
+        self._has_changed = self._is_outdated = True
+        while self._has_changed and self._is_outdated:
+            self._has_changed = self._is_outdated = False
+            self.assignments: Counter[str] = Counter()
             self._visit(source.body)
 
     @property
@@ -71,7 +74,7 @@ class Inference:
         """Return the kind of an expression; None if it depends on a kind that is not yet known."""
         if isinstance(expression, ast.Name) and expression.id in self.variables:
             return self.variables[expression.id]
-        # Most expressions are one of these, and neither is a constant.
+        # Most expressions are one of these, too, of which no constant is made.
         if isinstance(expression, ast.Call):
             return self._kind_of_call(expression)
         if isinstance(expression, ast.BinOp):
@@ -81,6 +84,7 @@ class Inference:
             return kind_of_constant(value)
         match expression:
             case ast.Name():
+                self._is_outdated = True
                 return None
             case ast.Compare() | ast.UnaryOp(op=ast.Not()):
                 return Kind.BOOL
@@ -175,9 +179,13 @@ class Inference:
             return
         match target:
             case ast.Name(id=name):
+                self.assignments[name] += 1
                 before = self.variables.get(name)
                 self.variables[name] = kind if before is None else united(before, kind)
-                self._has_changed |= self.variables[name] != before
+                if self.variables[name] != before:
+                    self._has_changed = True
+                    # Statements before this one may have read it, or a constant of the same name.
+                    self._is_outdated |= before is not None or name in self.source.scope
             case ast.Tuple(elts=targets):
                 assert isinstance(kind, RecordKind)
                 for each, part in zip(targets, kind.parts, strict=True):

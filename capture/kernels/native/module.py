@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind, word_count
 from gscope.capture.kernels.native.assembly import Builder, Function, Module
+from gscope.capture.kernels.native.expressions import NeedsMemoryError
 from gscope.capture.kernels.native.inference import Inference
 from gscope.capture.kernels.native.source import python_function, source_of
 from gscope.capture.kernels.native.statements import Statements, llvm_result
@@ -172,8 +173,15 @@ class KernelModule:
         function = Function(self._module, ir.FunctionType(result, types), unique)
         function.linkage = "internal"
         function.attributes.add("nounwind")
-        Statements(inference, function, self._function_for).build()
-        return function
+        in_memory: set[str] = set()
+        while True:
+            try:
+                Statements(inference, function, self._function_for, in_memory).build()
+            except NeedsMemoryError as error:
+                in_memory.add(error.name)
+                function.clear()
+            else:
+                return function
 
 
 def exported_name(kernel: object) -> str:

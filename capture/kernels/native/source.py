@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import functools
 import inspect
 import itertools
 import linecache
+import re
 import textwrap
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,36 +38,42 @@ class Source(NamedTuple):
     scope: Mapping[str, Any]
 
 
-_parsed: dict[FunctionType, ast.FunctionDef] = {}
-"""The syntax trees of functions that are never called from Python."""
+_texts: dict[FunctionType, str] = {}
+"""The sources of functions that are never called from Python."""
 
 
 def translated_module(name: str, text: str) -> ModuleType:
     """Return the module of a kernel that will only be translated.
 
-    The source is parsed once, for functions to translate. Those of the module have no bodies.
+    Its functions have no bodies. The source of each is parsed when it is translated, so that LLVM
+    has work as soon as the first one is.
 
     Args:
         name: its name.
-        text: its source.
+        text: its source: whatever the functions need, and then functions, each with one decorator.
+
+    Raises:
+        KernelSyntaxError: a function begins otherwise.
     """
+    begin, *functions = re.split(r"^(?=@)", text, flags=re.MULTILINE)
+    parts, texts = [begin], {}
+    for each in functions:
+        head = _HEAD.match(each)
+        if head is None:
+            message = f"a function of {name} begins with {each.splitlines()[:2]}"
+            raise KernelSyntaxError(message)
+        parts.append(f"{head[0]}    pass\n")
+        texts[head["name"]] = each
     module = ModuleType(name)
-    tree = ast.parse(text)
-    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
-    tree.body = [
-        _without_body(each) if isinstance(each, ast.FunctionDef) else each for each in tree.body
-    ]
-    exec(compile(tree, name, "exec", dont_inherit=True), vars(module))
-    for node in functions.values():
-        if (function := python_function(getattr(module, node.name))) is not None:
-            _parsed[function] = node
+    exec(compile("".join(parts), name, "exec", dont_inherit=True), vars(module))
+    for called, each in texts.items():
+        if (function := python_function(getattr(module, called))) is not None:
+            _texts[function] = each
     return module
 
 
-def _without_body(function: ast.FunctionDef) -> ast.FunctionDef:
-    short = copy.copy(function)
-    short.body = [ast.copy_location(ast.Pass(), function)]
-    return short
+_HEAD = re.compile(r"@.*\ndef (?P<name>\w+)\([^:]*:\n")
+"""The lines of a generated function before its body: one decorator, and parameters without types."""
 
 
 @functools.cache
@@ -77,9 +83,8 @@ def source_of(function: FunctionType) -> Source:
     Raises:
         KernelSyntaxError: it has parameters that kernels do not have.
     """
-    node: ast.stmt | None = _parsed.get(function)
-    if node is None:
-        (node,) = ast.parse(_text_of(function)).body
+    text = _texts.get(function)
+    (node,) = ast.parse(_text_of(function) if text is None else text).body
     assert isinstance(node, ast.FunctionDef)
     given = node.args
     if given.vararg or given.kwarg or given.defaults or given.kwonlyargs or given.posonlyargs:

@@ -14,7 +14,7 @@ from gscope.capture.kernels.native.source import UNKNOWN, unsupported
 from gscope.capture.kernels.native.values import Value, llvm_types
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from gscope.capture.kernels.native.expressions import FunctionFor
     from gscope.capture.kernels.native.inference import Inference
@@ -37,21 +37,33 @@ class Statements:
         inference: the kinds in the function.
         function: the LLVM function, still empty.
         function_for: returns the LLVM function for a call, and the kind of its result.
+        in_memory: see ``Expressions``.
     """
 
-    def __init__(self, inference: Inference, function: Any, function_for: FunctionFor) -> None:
+    def __init__(
+        self,
+        inference: Inference,
+        function: Any,
+        function_for: FunctionFor,
+        in_memory: Collection[str] = (),
+    ) -> None:
         self._inference = inference
         self._build = Builder(function, function.append_basic_block("entry"))
-        self._expressions = Expressions(inference, function, self._build, function_for)
+        self._expressions = Expressions(inference, function, self._build, function_for, in_memory)
         self._loops: list[tuple[Any, Any]] = []
         given = iter(function.args)
         for name in inference.source.parameters:
             if name not in inference.fixed:
-                for slot in self._expressions.slots[name]:
-                    self._build.store(next(given), slot)
+                kind = inference.variables[name]
+                words = tuple(next(given) for _ in llvm_types(kind))
+                self._expressions.store(name, Value(kind, words))
 
     def build(self) -> None:
-        """Build the function."""
+        """Build the function.
+
+        Raises:
+            NeedsMemoryError: a variable must be ``in_memory``; what is built is of no use.
+        """
         self._visit(self._inference.source.body)
         if not self._build.block.is_terminated:
             if self._inference.result is Kind.NOTHING:
@@ -131,7 +143,8 @@ class Statements:
 
     def _branch_body(self, block: Any, body: Iterable[ast.stmt], after: Any) -> None:
         self._build.position_at_end(block)
-        self._visit(body)
+        with self._expressions.within_body():
+            self._visit(body)
         if not self._build.block.is_terminated:
             self._build.branch(after)
 
@@ -178,8 +191,9 @@ class Statements:
         build.store(build.add(build.load(slot), _I64(step), flags=["nsw"]), slot)
         build.branch(head)
         build.position_at_end(body)
-        self._expressions.store(statement.target.id, Value(Kind.INT, (at,)))
-        self._loop(body, statement.body, further, after)
+        with self._expressions.within_body():
+            self._expressions.store(statement.target.id, Value(Kind.INT, (at,)))
+            self._loop(body, statement.body, further, after)
 
     def _return(self, statement: ast.Return) -> None:
         if statement.value is None:

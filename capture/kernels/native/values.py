@@ -47,12 +47,14 @@ class Value(NamedTuple):
     def parts(self) -> list[Value]:
         """Return the values of the fields of a record."""
         assert isinstance(self.kind, RecordKind)
-        parts, at = [], 0
-        for kind in self.kind.parts:
-            width = len(llvm_types(kind))
-            parts.append(Value(kind, self.llvm[at : at + width]))
-            at += width
-        return parts
+        return [self.part(number) for number in range(len(self.kind.parts))]
+
+    def part(self, number: int) -> Value:
+        """Return the value of a field of a record."""
+        assert isinstance(self.kind, RecordKind)
+        kinds = self.kind.parts
+        at = sum(len(llvm_types(kind)) for kind in kinds[:number])
+        return Value(kinds[number], self.llvm[at : at + len(llvm_types(kinds[number]))])
 
 
 def llvm_types(kind: AnyKind) -> tuple[Any, ...]:
@@ -86,7 +88,7 @@ def kind_of_constant(value: object) -> Kind:
     """
     if value is None:
         return Kind.NOTHING
-    for kind, python in ((Kind.BOOL, bool), (Kind.INT, int), (Kind.FLOAT, float)):
+    for kind, python in _PYTHON:
         if isinstance(value, python):
             return kind
     message = f"unsupported constant {value!r}"
@@ -99,6 +101,8 @@ def constant_value(value: object) -> Value:
     Raises:
         KernelSyntaxError: kernels have no such constants.
     """
+    if type(value) is int:
+        return _integer(value)
     kind = kind_of_constant(value)
     if kind is Kind.INT:
         return _integer(int(value))  # type: ignore[call-overload]

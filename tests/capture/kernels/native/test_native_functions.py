@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,14 +24,21 @@ from gscope.capture.kernels.language.intrinsics import (
     lshr,
     sdiv,
     select,
+    srem,
     st64,
     ult,
     wrap_add,
     wrap_mul,
 )
 from gscope.capture.kernels.language.kinds import Kind
-from gscope.capture.kernels.native.machine_code import LoadedCode, machine_code
+from gscope.capture.kernels.native.machine_code import (
+    LoadedCode,
+    Optimization,
+    binding,
+    machine_code,
+)
 from gscope.capture.kernels.native.module import KernelModule, exported_name
+from gscope.capture.kernels.native.source import translated_module
 from gscope.capture.kernels.native.values import KernelSyntaxError
 from gscope.capture.lfta.runtime_kernels import copy_words
 
@@ -140,6 +148,36 @@ def is_more(a: int, b: int) -> bool:
 
 
 @kernel
+def assigned_once(a: int, b: int) -> int:
+    """Variables that one statement assigns, and that are read beyond the statements after it."""
+    total = 0
+    for i in range(1 + (a & 7)):
+        late = i + (b & 15)
+        odd = late & 1
+        if odd == 1:
+            low, high = late, late * 5
+            total = total * 2 + low - high
+    total = total * 100 + late * 10 + i
+    b &= 31
+    n = 0
+    while True:
+        last = n * 2
+        n += 1
+        if last > b:
+            break
+    first = second = last
+    return wrap_add(wrap_mul(total, 1000), first + second)
+
+
+@kernel
+def constants(a: int, b: int) -> int:
+    """Operations of which one operand, or both, are known."""
+    c = sdiv(a, 7) ^ sdiv(b, -1) ^ sdiv(a, 0) ^ floor_divide(b, -7) ^ floor_divide(a, -1)
+    d = srem(a, 10) + srem(b, -3) + a // 1000 + (b // 9 & 5) if a > b else 3 * LIMIT - 30 + 2
+    return wrap_add(c, wrap_mul(d, 2 * LIMIT - 1))
+
+
+@kernel
 def memory(a: int, b: int) -> int:
     return (ld64(a) ^ be32(a + 3)) + ld8(a + (b & 7))
 
@@ -150,14 +188,22 @@ def unused(a: int, b: int) -> None:
     copy_words(a + 8, a, 1)
 
 
-PURE = [records, logic, loops, arithmetic, mixed, is_more]
+PURE = [records, logic, loops, arithmetic, mixed, is_more, assigned_once, constants]
 
 
-def native(function: Callable[..., Any], *kinds: Kind) -> Callable[..., int]:
-    """Compile a function for these kinds of arguments; it takes and returns numbers."""
+def assembly(function: Callable[..., Any], *kinds: Kind) -> str:
     module = KernelModule()
     module.export(function, kinds)
-    code = LoadedCode(machine_code(str(module)))
+    return str(module)
+
+
+def native(
+    function: Callable[..., Any], *kinds: Kind, optimization: Optimization = Optimization.FULL
+) -> Callable[..., int]:
+    """Compile a function for these kinds of arguments; it takes and returns numbers."""
+    text = assembly(function, *kinds)
+    binding.parse_assembly(text).verify()
+    code = LoadedCode(machine_code(text, optimization))
     count = sum(2 if kind is Kind.ROWS else 1 for kind in kinds)
     called = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * count)(
         code.address(exported_name(function))
@@ -171,6 +217,9 @@ def native(function: Callable[..., Any], *kinds: Kind) -> Callable[..., int]:
 
 
 COMPILED = {each.__name__: native(each, Kind.INT, Kind.INT) for each in (*PURE, memory, unused)}
+UNOPTIMISED = {
+    each.__name__: native(each, Kind.INT, Kind.INT, optimization=Optimization.NONE) for each in PURE
+}
 NUMBERS = st.one_of(
     st.integers(-20, 120), st.integers(-(2**63), 2**63 - 1), st.sampled_from([2**63 - 1, -(2**63)])
 )
@@ -179,7 +228,56 @@ NUMBERS = st.one_of(
 @pytest.mark.parametrize("function", PURE, ids=lambda each: str(each.__name__))
 @given(a=NUMBERS, b=NUMBERS)
 def test_a_function_gives_what_numba_gives(function: Callable[..., int], a: int, b: int) -> None:
-    assert COMPILED[function.__name__](a, b) == int(function(a, b))
+    expected = int(function(a, b))
+    assert COMPILED[function.__name__](a, b) == expected
+    assert UNOPTIMISED[function.__name__](a, b) == expected
+
+
+def test_only_variables_that_are_assigned_again_are_in_memory() -> None:
+    words = Kind.INT, Kind.INT
+    assert "alloca" not in assembly(records, *words)
+    assert assembly(logic, *words).count("alloca") == 1
+    assert assembly(is_more, *words).count("zeroext i1") == 2
+
+
+OF_THE_STEP_BEFORE = """
+def of_the_step_before(a, b):
+    total = 0
+    for i in range(a & 7):
+        if i > 0:
+            total += 3 * late + odd
+        late = i + (b & 15)
+        odd = late & 1
+    return total
+"""
+
+
+def test_a_loop_reads_what_its_step_before_has_assigned() -> None:
+    """Numba refuses this, and so no kernel does it."""
+    python: dict[str, Any] = {}
+    exec(OF_THE_STEP_BEFORE, python)
+    text = f"from gscope.capture.kernels.jit import kernel\n@kernel{OF_THE_STEP_BEFORE}"
+    function = translated_module("steps", text).of_the_step_before
+    for level in Optimization:
+        called = native(function, Kind.INT, Kind.INT, optimization=level)
+        for a, b in itertools.product(range(8), range(16)):
+            assert called(a, b) == python["of_the_step_before"](a, b)
+
+
+@kernel
+def known(a: int, b: int) -> int:
+    return a + (3 * LIMIT - 30 + 2) + sdiv(b, LIMIT)
+
+
+def test_operations_of_constants_are_done_by_the_compiler() -> None:
+    text = assembly(known, Kind.INT, Kind.INT)
+    instructions = [line.split(" = ")[-1].strip() for line in text.splitlines() if " = " in line]
+    assert instructions == [
+        "add nsw i64 %a0, -7",
+        "sdiv i64 %a1, 7",
+        "add nsw i64 %v1, %v2",
+        'call i64 @"known.part"(i64 %a0, i64 %a1)',
+    ]
 
 
 @kernel

@@ -11,12 +11,15 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 import gscope.capture
 from gscope.capture.kernels.native.source import (
     python_function,
     source_of,
     translated_module,
 )
+from gscope.capture.kernels.native.values import KernelSyntaxError
 from gscope.capture.lfta.cache import load_kernel
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
@@ -77,3 +80,8 @@ def test_a_function_within_a_function_too() -> None:
     assert ast.dump(source_of(inner).body[0]) == ast.dump(
         ast.parse("def inner(a):\n  return a + 1").body[0].body[0]  # type: ignore[attr-defined]
     )
+
+
+def test_a_function_that_is_written_otherwise_is_refused() -> None:
+    with pytest.raises(KernelSyntaxError, match="a function of odd begins with"):
+        translated_module("odd", "a = 1\n@kernel\n@kernel_part\ndef run(a):\n    return a\n")
