@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.lineage.forest import MAX_LEAVES, grown, leaf_count, nodes_below
 from gscope.queries.analysis.partitioning.compatible import NONE, PartitionSets
+from gscope.queries.catalog.aggregates import AGGREGATES
+from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
 from gscope.queries.plan.logical import (
     GroupBy,
     Join,
@@ -19,12 +21,15 @@ from gscope.queries.plan.logical import (
     WindowGroupBy,
 )
 from gscope.queries.plan.sampling_operator import SampleGroupBy
+from gscope.queries.plan.split.running import epoch_calls
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gscope.queries.analysis.lineage.forest import TreeNode
     from gscope.queries.analysis.partitioning.compatible import Compatible
-    from gscope.queries.plan.logical import LogicalPlan, LogicalQuery, Node
+    from gscope.queries.plan.logical import AggregateCall, LogicalPlan, LogicalQuery, Node
     from gscope.queries.plan.row_order import Order
 
 
@@ -39,6 +44,7 @@ class Operator:
         compatible: its compatible set.
         is_root: whether its rows are those of the query.
         is_result: whether the query is delivered.
+        is_splittable: whether partial rows of several hosts can be merged to its rows.
         order: the order whose first rows the query keeps; None if it keeps all, or this is not its
             root.
     """
@@ -49,6 +55,7 @@ class Operator:
     compatible: Compatible
     is_root: bool
     is_result: bool
+    is_splittable: bool = False
     order: Order | None = None
 
     @property
@@ -76,6 +83,22 @@ def operators_of(plan: LogicalPlan, results: tuple[str, ...]) -> tuple[Operator,
     return _Builder(plan, results).built()
 
 
+def is_splittable(node: Node) -> bool:
+    """Return whether partial rows of several hosts can be merged to the rows of a grouping."""
+    match node:
+        case GroupBy() | RunningGroupBy():
+            calls: Sequence[AggregateCall] = epoch_calls(node).calls
+        case WindowGroupBy(aggregates=aggregates):
+            calls = aggregates
+        case _:
+            return False
+    return all(
+        call.function in {DISTINCT_VALUES, *RUNNING}
+        or AGGREGATES[call.function].is_splittable(call.arguments)
+        for call in calls
+    )
+
+
 class _Builder:
     def __init__(self, plan: LogicalPlan, results: tuple[str, ...]) -> None:
         self._plan = plan
@@ -83,6 +106,7 @@ class _Builder:
         self._queries = {query.name: query for query in plan.queries}
         self._sets = PartitionSets()
         self._made: list[Operator] = []
+        self._known: dict[Compatible, Compatible] = {}
         self._roots: dict[str, int] = {}
 
     def built(self) -> tuple[Operator, ...]:
@@ -115,5 +139,10 @@ class _Builder:
         is_result = query.name in self._results
         is_limited = is_root and query.order is not None and query.order.limit is not None
         order = query.order if is_limited else None
-        self._made.append(Operator(query.name, node, inputs, compatible, is_root, is_result, order))
+        # Equal sets are one object, which is compared with a candidate once.
+        known = self._known.setdefault(compatible, compatible)
+        splittable = is_splittable(node)
+        self._made.append(
+            Operator(query.name, node, inputs, known, is_root, is_result, splittable, order)
+        )
         return len(self._made) - 1

@@ -21,20 +21,18 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.analysis.partitioning.compatible import ANY, is_compatible
 from gscope.queries.analysis.partitioning.traffic import packet_width
-from gscope.queries.catalog.aggregates import AGGREGATES
-from gscope.queries.catalog.running import DISTINCT_VALUES, RUNNING
-from gscope.queries.plan.logical import Filter, GroupBy, RunningGroupBy, Scan, WindowGroupBy
+from gscope.queries.plan.logical import Filter, Scan
 from gscope.queries.plan.row_order import orders_epochs
-from gscope.queries.plan.split.running import epoch_calls
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gscope.queries.analysis.partitioning.compatible import Compatible
     from gscope.queries.analysis.partitioning.operators import Operator
     from gscope.queries.analysis.partitioning.sets import PartitionSet
     from gscope.queries.analysis.partitioning.traffic import Rows
-    from gscope.queries.plan.logical import AggregateCall, Node
+    from gscope.queries.plan.logical import Node
 
 
 class Place(Enum):
@@ -81,8 +79,10 @@ def place(
         hosts: the number of hosts.
     """
     places: list[Place] = []
+    compatible = _Compatible(given)
     for operator in operators:
-        places.append(_place(operator, [places[number] for number in operator.inputs], given))
+        inputs = [places[number] for number in operator.inputs]
+        places.append(_place(operator, inputs, compatible))
     received = [0.0] * len(operators)
     sent: dict[int, float] = {}
     for number, (operator, where) in enumerate(zip(operators, places, strict=True)):
@@ -105,33 +105,31 @@ def place(
     return Placement(given, tuple(places), tuple(received), sum(sent.values()))
 
 
-def _place(operator: Operator, inputs: Sequence[Place], given: PartitionSet) -> Place:
+class _Compatible:
+    """Which sets are compatible with one; each is compared once, as operators share theirs."""
+
+    def __init__(self, given: PartitionSet) -> None:
+        self._given = given
+        self._found: dict[int, bool] = {}
+
+    def has(self, compatible: Compatible) -> bool:
+        """Return whether an operator with this compatible set may be divided by the given one."""
+        if (found := self._found.get(id(compatible))) is None:
+            found = self._found[id(compatible)] = is_compatible(compatible, self._given)
+        return found
+
+
+def _place(operator: Operator, inputs: Sequence[Place], compatible: _Compatible) -> Place:
     if any(each is not Place.HOSTS for each in inputs):
         return Place.CENTRAL
     # What looks at one row at a time runs wherever its rows are, however they were divided.
-    if operator.compatible is ANY or is_compatible(operator.compatible, given):
+    if operator.compatible is ANY or compatible.has(operator.compatible):
         if operator.order is None:
             return Place.HOSTS
         # The first rows of the whole input are known at its end, or are the first to come.
         is_by_epoch = orders_epochs(operator.order, operator.node.schema)
         return Place.FIRST if is_by_epoch else Place.CENTRAL
-    return Place.SPLIT if is_splittable(operator.node) else Place.CENTRAL
-
-
-def is_splittable(node: Node) -> bool:
-    """Return whether partial rows of several hosts can be merged to the rows of a grouping."""
-    match node:
-        case GroupBy() | RunningGroupBy():
-            calls: Sequence[AggregateCall] = epoch_calls(node).calls
-        case WindowGroupBy(aggregates=aggregates):
-            calls = aggregates
-        case _:
-            return False
-    return all(
-        call.function in {DISTINCT_VALUES, *RUNNING}
-        or AGGREGATES[call.function].is_splittable(call.arguments)
-        for call in calls
-    )
+    return Place.SPLIT if operator.is_splittable else Place.CENTRAL
 
 
 def _size(node: Node, rows: Rows, reader: Node) -> float:

@@ -6,10 +6,18 @@ import re
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gscope.queries.catalog.scalar.regex import RegexError, check_regex, find, find_all, matches
+from gscope.queries.catalog.scalar.regex import (
+    RegexError,
+    check_regex,
+    find,
+    find_all,
+    is_usual,
+    match_all,
+    matches,
+)
 
 _ATOMS = st.sampled_from(
     [
@@ -33,6 +41,28 @@ def test_what_python_finds_is_found(pattern: bytes, text: bytes) -> None:
         return  # `^*`, or a name that comes twice
     assert matches(text, pattern) == (expected is not None)
     assert find(text, pattern) == (expected.group() if expected else None)
+
+
+_MARKS = st.sampled_from([bytes([byte]) for byte in b"ab09-.*+?()[]^$|\\\\{},:dPQEx\n\xff"])
+
+
+@given(st.one_of(_PATTERNS, st.lists(_MARKS, max_size=8).map(b"".join)))
+@example(b"[Hh][Oo][Ss][Tt]:[0-9A-Z\\.\\: ]*")
+@example(b"^[^\\n]*HTTP/1.*")
+@example(b"(GET|POST)+? /[a-z]*$")
+@settings(max_examples=1000)
+def test_re2_accepts_what_is_accepted_without_asking_it(pattern: bytes) -> None:
+    if is_usual(pattern):
+        find_all([b""], pattern)
+        assert match_all([b""], pattern) is not None
+
+
+def test_re2_is_not_asked_about_usual_expressions() -> None:
+    """The queries of the library, and what people write, compile without loading Arrow."""
+    for pattern in (b"[Hh][Oo][Ss][Tt]:[0-9A-Z\\.\\: ]*", b"^[^\\n]*HTTP/1.*", b"(GET|POST) /"):
+        assert is_usual(pattern)
+    for pattern in (b"a**", b"(", b"[z-a]", b"[]", b"a{2}", b"(?i)a", b"^*", b"\xff", b"a" * 257):
+        assert not is_usual(pattern)
 
 
 def test_a_column_has_nothing_where_there_is_no_text() -> None:
