@@ -131,6 +131,7 @@ class Delivery:
         self._queued: set[Path] = set()
         self._interleaving = _interleaving(program) if is_interleaved else None
         self._turns = Turns(self._schemas)
+        self._has_written = False
         self._answered = {
             stream: query
             for query, source in program.results
@@ -284,12 +285,12 @@ class Delivery:
             self._unsettled.append(path)
 
     def _deliver_due(self) -> None:
-        """Deliver rows of several results as far as they are due."""
+        """Deliver rows of several results as far as they are due, the very first of them at once."""
         if self._interleaving is None:
             return
         for query, table in self._interleaving.due():
             self._turns.add(query, table)
-            if self._turns.is_full:
+            if self._turns.is_full or not self._has_written:
                 self._write_turns()
         self._write_turns()
         self._let_go_on(self._interleaving)
@@ -424,6 +425,7 @@ class Delivery:
 
     def _write_turns(self) -> None:
         for query, table in self._turns.take():
+            self._has_written = True
             self.rows[query] += table.num_rows
             self._sink.write(query, table)
 

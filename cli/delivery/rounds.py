@@ -64,15 +64,24 @@ class Rounds:
         if before is not None and before[0] == value:
             return before[1]
         begin = int(before[1]) if before is not None and before[0] < value else 0
-        # Rows of all results are of about the same time.
         number = first_reached(
-            lambda n: self.bound(query, promised, min(n, _LAST)) > value, begin, self._latest
+            lambda n: self.bound(query, promised, min(n, _LAST)) > value,
+            begin,
+            self._guess(query, promised, value),
         )
         if number is None:
             return NEVER
         self._latest = number
         self._found[query, promised] = value, number
         return number
+
+    def _guess(self, query: str, promised: str, value: Bound) -> int:
+        """Return a round near that of a row, as if its column were in proportion to the time."""
+        last = self.bound(query, promised, _LAST)
+        if 0 < value < last < math.inf:
+            return int((value + 1) / last * _LAST)
+        # Rows of all results are of about the same time.
+        return self._latest
 
     def bound(self, query: str, promised: str, number: Bound) -> Bound:
         """Return the bound below which the rows of a result are in a round up to ``number``."""

@@ -60,6 +60,7 @@ class StreamSink:
         self._turns: list[tuple[str, pa.Table]] = []
         self._turn_rows = 0
         self._turn_bytes = 0
+        self._is_first = True
 
     def begin(self, _query: str, schema: pa.Schema) -> None:
         """Write the header line, also of an empty answer."""
@@ -69,8 +70,12 @@ class StreamSink:
                 self._file.flush()
 
     def write(self, query: str, table: pa.Table) -> None:
-        """Write rows; with several results, once many have come or at the end of the delivery."""
-        if self._says_query and table.num_rows < ROWS_AT_ONCE:
+        """Write rows; with several results, once many have come or at the end of the delivery.
+
+        A person who waits sees the first rows before the others are converted.
+        """
+        is_first, self._is_first = self._is_first, False
+        if self._says_query and not is_first and table.num_rows < ROWS_AT_ONCE:
             self._turns.append((query, table))
             self._turn_rows += table.num_rows
             self._turn_bytes += table.nbytes

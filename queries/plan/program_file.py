@@ -61,13 +61,13 @@ def write_program(path: Path, program: Program) -> None:
         OSError: the file cannot be written.
     """
     body = _body(program)
-    head = {"format": FORMAT, "gscope": __version__, "digest": _digest(body)}
-    replace_file(path, f"{json.dumps(head)[:-1]},\n{body}\n}}\n")
+    head = {"format": FORMAT, "gscope": __version__, "digest": _digest(body.encode())}
+    replace_file(path, f"{json.dumps(head)[:-1]},\n{body}{_END}")
 
 
 def program_digest(program: Program) -> str:
     """Return the digest that ``write_program`` gives ``program``."""
-    return _digest(_body(program))
+    return _digest(_body(program).encode())
 
 
 def read_head(path: Path) -> ProgramHead:
@@ -76,7 +76,7 @@ def read_head(path: Path) -> ProgramHead:
     Raises:
         UsageError: the file cannot be read, or holds no program.
     """
-    return _head(path, _loaded(path))
+    return _head(path, _object_in(path, _text(path)))
 
 
 def read_program(path: Path) -> Program:
@@ -85,7 +85,8 @@ def read_program(path: Path) -> Program:
     Raises:
         UsageError: the file cannot be read, is damaged, or was written by another version.
     """
-    value = _loaded(path)
+    text = _text(path)
+    value = _object_in(path, text)
     head = _head(path, value)
     if not head.is_of_this_version:
         message = f"{path} was written by gscope {head.version}, expected {__version__}"
@@ -96,7 +97,7 @@ def read_program(path: Path) -> Program:
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         message = f"the program {path} is damaged: {type(error).__name__}: {error}"
         raise UsageError(message) from error
-    if not isinstance(program, Program) or program_digest(program) != head.digest:
+    if not isinstance(program, Program) or _digest(_body_in(text)) != head.digest:
         message = f"the program {path} is damaged: its digest differs"
         raise UsageError(message)
     return program
@@ -110,11 +111,11 @@ def _head(path: Path, value: dict[str, Any]) -> ProgramHead:
         raise UsageError(message) from error
 
 
-def _loaded(path: Path) -> dict[str, Any]:
-    """Return the object in the file.
+def _text(path: Path) -> bytes:
+    """Return the content of the file.
 
     Raises:
-        UsageError: the file is missing or not JSON, or another user may have written it.
+        UsageError: the file is missing, or another user may have written it.
     """
     try:
         text = path.read_bytes()
@@ -124,6 +125,15 @@ def _loaded(path: Path) -> dict[str, Any]:
     if not is_trusted_file(path):
         message = f"the program {path} is refused: another user could have written it"
         raise UsageError(message)
+    return text
+
+
+def _object_in(path: Path, text: bytes) -> dict[str, Any]:
+    """Return the object that the content of a file is.
+
+    Raises:
+        UsageError: it is not JSON, or not an object.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -143,8 +153,16 @@ def _body(program: Program) -> str:
     return f'"calls": [\n{calls}\n],\n"program": {tree}'
 
 
-def _digest(body: str) -> str:
-    return hashlib.sha256(body.encode()).hexdigest()
+def _body_in(text: bytes) -> bytes:
+    """Return these lines of the content of a file."""
+    return text.partition(b",\n")[2].removesuffix(_END.encode())
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+_END = "\n}\n"
 
 
 class ProgramWriter:
@@ -178,16 +196,16 @@ class ProgramWriter:
             return {"bytes": value.decode("latin-1")}
         if isinstance(value, tuple):
             return [self.plain(each) for each in value]
-        if dataclasses.is_dataclass(value) and node_classes().get(type(value).__name__) is type(
-            value
-        ):
+        if _fields(type(value)) is not None:
             return self._object(value)
         message = f"a program holds a {type(value).__name__}, which no file of a program can hold"
         raise TypeError(message)
 
     def _object(self, value: Any) -> dict[str, object]:
-        fields = {f.name: self.plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {_KIND: type(value).__name__, **fields}
+        made: dict[str, object] = {_KIND: type(value).__name__}
+        for name in _fields(type(value)) or ():
+            made[name] = self.plain(getattr(value, name))
+        return made
 
     def _number(self, call: Call) -> int:
         """Return the number of a call, after writing it and, without recursion, all calls in it."""
@@ -206,6 +224,14 @@ class ProgramWriter:
                     self.calls.append(text)
                 self._seen[id(top)] = (top, number)
         return self._seen[id(call)][1]
+
+
+@functools.cache
+def _fields(of: type[Any]) -> tuple[str, ...] | None:
+    """Return the names of the fields of a class; None if no program consists of it."""
+    if not dataclasses.is_dataclass(of) or node_classes().get(of.__name__) is not of:
+        return None
+    return tuple(field.name for field in dataclasses.fields(of))
 
 
 def _read_calls(values: list[Any]) -> list[Call]:

@@ -35,3 +35,34 @@ def test_commands_do_not_load_numpy_before_they_settle() -> None:
         [sys.executable, "-c", check], capture_output=True, text=True, check=True
     ).stdout
     assert said.strip() == "False"
+
+
+ARROW = """
+import sys
+from gscope.queries.run_folder.startup import settle
+installed, asked = {installed}, []
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        asked.append(name)
+        return installed if name == "dateutil" else None
+sys.meta_path[:] = [Finder, *(each for each in sys.meta_path if not installed)]
+settle()
+if not installed:
+    import pyarrow as pa, pyarrow.compute as pc
+    del asked[:]
+    assert pc.add(pa.array([1, 2]), 1).to_pylist() == [2, 3]
+print(asked.count("dateutil"), "dateutil" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(("installed", "said"), [(False, "0 True"), (True, "1 False")])
+def test_arrow_does_not_look_for_what_is_not_installed(installed: bool, said: str) -> None:
+    """It would look through all folders for each value of Python that it gets without a type."""
+    ran = subprocess.run(
+        [sys.executable, "-c", ARROW.format(installed=installed)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout.strip() == said
