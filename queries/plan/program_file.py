@@ -196,14 +196,14 @@ class ProgramWriter:
             return {"bytes": value.decode("latin-1")}
         if isinstance(value, tuple):
             return [self.plain(each) for each in value]
-        if _fields(type(value)) is not None:
+        if type(value) in _fields():
             return self._object(value)
         message = f"a program holds a {type(value).__name__}, which no file of a program can hold"
         raise TypeError(message)
 
     def _object(self, value: Any) -> dict[str, object]:
         made: dict[str, object] = {_KIND: type(value).__name__}
-        for name in _fields(type(value)) or ():
+        for name in _fields()[type(value)]:
             made[name] = self.plain(getattr(value, name))
         return made
 
@@ -227,11 +227,13 @@ class ProgramWriter:
 
 
 @functools.cache
-def _fields(of: type[Any]) -> tuple[str, ...] | None:
-    """Return the names of the fields of a class; None if no program consists of it."""
-    if not dataclasses.is_dataclass(of) or node_classes().get(of.__name__) is not of:
-        return None
-    return tuple(field.name for field in dataclasses.fields(of))
+def _fields() -> dict[type[Any], tuple[str, ...]]:
+    """Return the names of the fields of every plan node."""
+    return {
+        each: tuple(field.name for field in dataclasses.fields(each))
+        for each in node_classes().values()
+        if dataclasses.is_dataclass(each)
+    }
 
 
 def _read_calls(values: list[Any]) -> list[Call]:
