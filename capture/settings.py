@@ -296,7 +296,8 @@ class CaptureSettings:
         heartbeat_mode: when heartbeats are sent.
         heartbeat_every_tick: whether to send heartbeats at every tick, however frequent; for tests.
         speed: seconds of the trace to replay in one second; None for as fast as possible.
-        table_slots: slots of each LFTA's group table, a power of two; None for the default.
+        table_slots: slots of each LFTA's group table, a power of two; None for the default. Small
+            captures get fewer.
         output_rows: rows of an LFTA's output buffer; None for the default.
         block_bytes: bytes of input in a block; None for the default.
         read_ahead: whether a thread reads large or piped inputs ahead of the LFTAs.

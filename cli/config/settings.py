@@ -372,7 +372,8 @@ SETTINGS: tuple[Setting, ...] = (
         "table_slots",
         SLOTS,
         _LFTA.table_slots,
-        "slots in the group table of each LFTA, a power of two",
+        "slots in the group table of each LFTA, a power of two; captures of a few megabytes get"
+        " fewer",
         flag="--table-slots",
     ),
     Setting(

@@ -8,23 +8,17 @@ examines only times. It runs while the LFTAs' kernels load, and leaves the file 
 
 from __future__ import annotations
 
-import os
-import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gscope.capture.kernels.jit import native_kernel
 from gscope.capture.kernels.language.intrinsics import ld32, ld64
 from gscope.capture.kernels.language.kinds import Kind, RecordKind
-from gscope.capture.sources.files.compressed import MAGIC_BYTES, is_compressed
 from gscope.capture.sources.files.file import FileSource, ReadProgress
-from gscope.capture.sources.files.held import borrow, status_of
 from gscope.capture.sources.files.open import open_source
-from gscope.capture.sources.files.stored import STANDARD_INPUT
+from gscope.capture.sources.files.sizes import stored_bytes
 from gscope.capture.sources.files.walk_loop import walk_blocks
-from gscope.capture.sources.nfcapd.layout import HEADER_BYTES, is_packed
 from gscope.errors import CaptureError, CutCaptureError
 from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 
@@ -70,7 +64,7 @@ class BackwardSteps:
         self._certain: set[str] = set()
         plain_left, compressed_left = WALKED_BYTES, WALKED_COMPRESSED_BYTES
         for interface, paths in files.items():
-            sizes = _sizes(paths)
+            sizes = stored_bytes(paths)
             if sizes is None or sizes[0] > plain_left or sizes[1] > compressed_left:
                 continue
             plain_left, compressed_left = plain_left - sizes[0], compressed_left - sizes[1]
@@ -211,26 +205,3 @@ def _walk(paths: Sequence[str], most_bytes: int, stop: threading.Event) -> int |
         finally:
             source.close()
     return walk.deepest_ns
-
-
-def _sizes(paths: Sequence[str]) -> tuple[int, int] | None:
-    """Return the bytes of plain and of compressed files.
-
-    None if one of ``paths`` is not a regular file.
-    """
-    plain = compressed = 0
-    for path in paths:
-        try:
-            # Before it is opened: opening and closing a named pipe would break its writer.
-            if path == STANDARD_INPUT or not stat.S_ISREG(status_of(path).st_mode):
-                return None
-            with borrow(path) or Path(path).open("rb", buffering=0) as file:
-                size = os.fstat(file.fileno()).st_size
-                head = file.read(HEADER_BYTES) or b""
-        except (OSError, ValueError):
-            return None
-        if is_compressed(head[:MAGIC_BYTES]) or is_packed(head):
-            compressed += size
-        else:
-            plain += size
-    return plain, compressed
