@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from gscope.queries.run_folder.whole_file import replace_file
+from gscope.queries.run_folder.whole_file import exchange_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ class SnapshotFile:
         """Replace the file."""
         self._written_s = self._monotonic()
         with suppress(OSError):
-            replace_file(self._path, json.dumps(value, separators=(",", ":")))
+            exchange_file(self._path, json.dumps(value, separators=(",", ":")))
 
 
 def read_snapshot(path: Path) -> dict[str, Any] | None:
