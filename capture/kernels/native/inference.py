@@ -74,7 +74,7 @@ class Inference:
         """Return the kind of an expression; None if it depends on a kind that is not yet known."""
         if isinstance(expression, ast.Name) and expression.id in self.variables:
             return self.variables[expression.id]
-        # Most expressions are one of these, too, of which no constant is made.
+        # Most expressions are one of these, and neither is a constant.
         if isinstance(expression, ast.Call):
             return self._kind_of_call(expression)
         if isinstance(expression, ast.BinOp):
