@@ -372,8 +372,7 @@ SETTINGS: tuple[Setting, ...] = (
         "table_slots",
         SLOTS,
         _LFTA.table_slots,
-        "slots in the group table of each LFTA, a power of two; captures of a few megabytes get"
-        " fewer",
+        "slots in the group table of each LFTA, a power of two; small captures get fewer",
         flag="--table-slots",
     ),
     Setting(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _CLONE_NEWNET = 0x40000000
-_WITHOUT_SOCKETS = ("optimise kernel", "prune kernels")
+_WITHOUT_SOCKETS = ("optimise kernel", "LLVM_0", "prune kernels")
 """Threads that end by themselves, and may do so anywhere."""
 
 
