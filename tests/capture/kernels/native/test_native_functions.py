@@ -188,7 +188,18 @@ def unused(a: int, b: int) -> None:
     copy_words(a + 8, a, 1)
 
 
-PURE = [records, logic, loops, arithmetic, mixed, is_more, assigned_once, constants]
+@kernel
+def rises(a: int, b: int) -> int:
+    """A variable becomes a float behind a statement that has read it."""
+    x: float = a & 7
+    y: float = 0
+    for _ in range(b & 3):
+        y = x + 1
+        x = x * HALF
+    return int(y * 4)
+
+
+PURE = [records, logic, loops, arithmetic, mixed, is_more, assigned_once, constants, rises]
 
 
 def assembly(function: Callable[..., Any], *kinds: Kind) -> str:
@@ -240,8 +251,12 @@ def test_only_variables_that_are_assigned_again_are_in_memory() -> None:
     assert assembly(is_more, *words).count("zeroext i1") == 2
 
 
-OF_THE_STEP_BEFORE = """
-def of_the_step_before(a, b):
+BEFORE_THEY_ARE_ASSIGNED = """
+limit = 7
+
+
+@kernel
+def steps(a, b):
     total = 0
     for i in range(a & 7):
         if i > 0:
@@ -249,19 +264,30 @@ def of_the_step_before(a, b):
         late = i + (b & 15)
         odd = late & 1
     return total
+
+
+@kernel
+def shadows(a, b):
+    total = 0
+    for i in range(a & 7):
+        if i > 0:
+            total += limit
+        limit = (i + (b & 15)) * 0.5
+    return int(total * 2)
 """
 
 
-def test_a_loop_reads_what_its_step_before_has_assigned() -> None:
+@pytest.mark.parametrize("name", ["steps", "shadows"])
+def test_a_loop_reads_what_its_step_before_has_assigned(name: str) -> None:
     """Numba refuses this, and so no kernel does it."""
-    python: dict[str, Any] = {}
-    exec(OF_THE_STEP_BEFORE, python)
-    text = f"from gscope.capture.kernels.jit import kernel\n@kernel{OF_THE_STEP_BEFORE}"
-    function = translated_module("steps", text).of_the_step_before
+    python: dict[str, Any] = {"kernel": lambda function: function}
+    exec(BEFORE_THEY_ARE_ASSIGNED, python)
+    text = f"from gscope.capture.kernels.jit import kernel\n{BEFORE_THEY_ARE_ASSIGNED}"
+    function = getattr(translated_module("before", text), name)
     for level in Optimization:
         called = native(function, Kind.INT, Kind.INT, optimization=level)
         for a, b in itertools.product(range(8), range(16)):
-            assert called(a, b) == python["of_the_step_before"](a, b)
+            assert called(a, b) == python[name](a, b)
 
 
 @kernel
