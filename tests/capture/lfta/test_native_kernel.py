@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import stat
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tests.support.requirements import ROOT
 
 from gscope.capture.kernels import kept_module
 from gscope.capture.kernels.compiling import has_compiled
+from gscope.capture.kernels.kept_module import KeptModule
 from gscope.capture.kernels.native import machine_code
 from gscope.capture.kernels.native.source import translated_module
 from gscope.capture.lfta import cache, native_kernel
@@ -161,6 +163,30 @@ def test_the_code_of_a_kernel_does_not_depend_on_the_process() -> None:
     text = load_kernel([flow("kept")]).path.read_text()
     first, second = (kernel_assembly(translated_module("kept", text)) for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("is_enabled", [False, True])
+def test_no_garbage_is_collected_while_a_kernel_is_translated(
+    is_enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[bool] = []
+    translate = KeptModule.translate
+
+    def noted(module: KeptModule) -> None:
+        found.append(gc.isenabled())
+        translate(module)
+
+    monkeypatch.setattr(KeptModule, "translate", noted)
+    lftas = [flow(f"of_{is_enabled}")]
+    was_enabled = gc.isenabled()
+    try:
+        gc.enable() if is_enabled else gc.disable()
+        load_kernel(lftas)
+        assert gc.isenabled() is is_enabled
+    finally:
+        gc.enable() if was_enabled else gc.disable()
+    assert found
+    assert not any(found)
 
 
 def test_a_kernel_in_the_cache_is_loaded_without_the_compiler() -> None:
