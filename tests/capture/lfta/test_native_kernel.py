@@ -167,8 +167,9 @@ def test_the_code_of_a_kernel_does_not_depend_on_the_process() -> None:
 
 @pytest.mark.parametrize("is_enabled", [False, True])
 def test_no_garbage_is_collected_while_a_kernel_is_translated(
-    is_enabled: bool, monkeypatch: pytest.MonkeyPatch
+    is_enabled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found: list[bool] = []
     translate = KeptModule.translate
 
@@ -177,11 +178,10 @@ def test_no_garbage_is_collected_while_a_kernel_is_translated(
         translate(module)
 
     monkeypatch.setattr(KeptModule, "translate", noted)
-    lftas = [flow(f"of_{is_enabled}")]
     was_enabled = gc.isenabled()
     try:
         gc.enable() if is_enabled else gc.disable()
-        load_kernel(lftas)
+        load_kernel([flow()])
         assert gc.isenabled() is is_enabled
     finally:
         gc.enable() if was_enabled else gc.disable()
