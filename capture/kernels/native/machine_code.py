@@ -58,9 +58,7 @@ class LoadedCode:
 def machine_code(assembly: str, optimization: Optimization = Optimization.FULL) -> bytes:
     """Compile a module of LLVM assembly for this processor; return an object file."""
     machine = _machine(optimization)
-    module = binding.parse_assembly(assembly)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
+    module = binding.parse_assembly(_target() + assembly)
     if optimization is not Optimization.NONE:
         tuning = binding.create_pipeline_tuning_options(speed_level=optimization.value)
         tuning.loop_vectorization = True
@@ -93,6 +91,17 @@ def read_code(path: Path) -> bytes | None:
     content = path.read_bytes()
     digest, code = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     return code if code and hashlib.sha256(code).digest() == digest else None
+
+
+@functools.cache
+def _target() -> str:
+    """Return the lines of assembly that say for what a module is compiled.
+
+    Each call of LLVM beside a translation waits for the interpreter's lock; these need none.
+    """
+    machine = _machine(Optimization.FULL)
+    layout = str(machine.target_data)
+    return f'target datalayout = "{layout}"\ntarget triple = "{machine.triple}"\n'
 
 
 @functools.cache
