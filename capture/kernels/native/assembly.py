@@ -473,7 +473,7 @@ def _name(of: Any) -> str:
 
 
 def _returned(of: Any) -> str:
-    """Return the type of a result. LLVM's fast selection of instructions wants to know how a bit is widened."""
+    """Return the type of a result; of a bit also how it is widened, for LLVM's fast selection."""
     return "zeroext i1" if of is _I1 else _name(of)
 
 

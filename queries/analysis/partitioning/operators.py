@@ -55,7 +55,7 @@ class Operator:
     compatible: Compatible
     is_root: bool
     is_result: bool
-    is_splittable: bool = False
+    is_splittable: bool
     order: Order | None = None
 
     @property
@@ -83,7 +83,7 @@ def operators_of(plan: LogicalPlan, results: tuple[str, ...]) -> tuple[Operator,
     return _Builder(plan, results).built()
 
 
-def is_splittable(node: Node) -> bool:
+def _is_splittable(node: Node) -> bool:
     """Return whether partial rows of several hosts can be merged to the rows of a grouping."""
     match node:
         case GroupBy() | RunningGroupBy():
@@ -141,8 +141,8 @@ class _Builder:
         order = query.order if is_limited else None
         # Equal sets are one object, which is compared with a candidate once.
         known = self._known.setdefault(compatible, compatible)
-        splittable = is_splittable(node)
+        is_splittable = _is_splittable(node)
         self._made.append(
-            Operator(query.name, node, inputs, known, is_root, is_result, splittable, order)
+            Operator(query.name, node, inputs, known, is_root, is_result, is_splittable, order)
         )
         return len(self._made) - 1

@@ -28,7 +28,6 @@ from gscope.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gscope.queries.analysis.partitioning.compatible import Compatible
     from gscope.queries.analysis.partitioning.operators import Operator
     from gscope.queries.analysis.partitioning.sets import PartitionSet
     from gscope.queries.analysis.partitioning.traffic import Rows
@@ -79,10 +78,12 @@ def place(
         hosts: the number of hosts.
     """
     places: list[Place] = []
-    compatible = _Compatible(given)
+    # Operators share the object of equal sets.
+    sets = {id(each.compatible): each.compatible for each in operators}
+    fits = {key: is_compatible(each, given) for key, each in sets.items()}
     for operator in operators:
         inputs = [places[number] for number in operator.inputs]
-        places.append(_place(operator, inputs, compatible))
+        places.append(_place(operator, inputs, fits=fits[id(operator.compatible)]))
     received = [0.0] * len(operators)
     sent: dict[int, float] = {}
     for number, (operator, where) in enumerate(zip(operators, places, strict=True)):
@@ -105,25 +106,12 @@ def place(
     return Placement(given, tuple(places), tuple(received), sum(sent.values()))
 
 
-class _Compatible:
-    """Which sets are compatible with one; each is compared once, as operators share theirs."""
-
-    def __init__(self, given: PartitionSet) -> None:
-        self._given = given
-        self._found: dict[int, bool] = {}
-
-    def has(self, compatible: Compatible) -> bool:
-        """Return whether an operator with this compatible set may be divided by the given one."""
-        if (found := self._found.get(id(compatible))) is None:
-            found = self._found[id(compatible)] = is_compatible(compatible, self._given)
-        return found
-
-
-def _place(operator: Operator, inputs: Sequence[Place], compatible: _Compatible) -> Place:
+def _place(operator: Operator, inputs: Sequence[Place], *, fits: bool) -> Place:
+    """Return the place of an operator; ``fits``: its compatible set determines the given one."""
     if any(each is not Place.HOSTS for each in inputs):
         return Place.CENTRAL
     # What looks at one row at a time runs wherever its rows are, however they were divided.
-    if operator.compatible is ANY or compatible.has(operator.compatible):
+    if operator.compatible is ANY or fits:
         if operator.order is None:
             return Place.HOSTS
         # The first rows of the whole input are known at its end, or are the first to come.
