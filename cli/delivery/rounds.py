@@ -9,6 +9,7 @@ bound of the result.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from gscope.queries.plan.unbounded_search import first_reached
 from gscope.queries.streams.messages import Heartbeat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gscope.engine.watermarks.bounds import Bound
     from gscope.queries.plan.program import Program
 
@@ -30,6 +33,9 @@ NEVER = math.inf
 
 _LAST = (1 << 63) // NS_PER_SECOND - 1
 _MAX_KNOWN = 10_000
+
+_MAX_TRIED, _NEAR_S = 64, 3_600
+"""How many of the rounds found last are tried for other rows, and how much later than expected."""
 
 
 class Rounds:
@@ -43,7 +49,7 @@ class Rounds:
         self._parts = {query: _part_of(program, query) for query, _ in program.results}
         self._bounds: dict[tuple[str, int], dict[str, Bound]] = {}
         self._found: dict[tuple[str, str], tuple[Bound, Bound]] = {}
-        self._latest = 0
+        self._known: dict[int, None] = {}
 
     def is_timed(self, query: str, promised: str) -> bool:
         """Return whether time completes rows of ``query``, by the column that orders them."""
@@ -64,24 +70,37 @@ class Rounds:
         if before is not None and before[0] == value:
             return before[1]
         begin = int(before[1]) if before is not None and before[0] < value else 0
-        number = first_reached(
-            lambda n: self.bound(query, promised, min(n, _LAST)) > value,
-            begin,
-            self._guess(query, promised, value),
-        )
+        def is_reached(number: int) -> bool:
+            return self.bound(query, promised, min(number, _LAST)) > value
+
+        number = first_reached(is_reached, begin, self._guess(query, promised, value, is_reached))
         if number is None:
             return NEVER
-        self._latest = number
+        self._known[number] = None
+        if len(self._known) > _MAX_TRIED:
+            del self._known[next(iter(self._known))]
         self._found[query, promised] = value, number
         return number
 
-    def _guess(self, query: str, promised: str, value: Bound) -> int:
-        """Return a round near that of a row, as if its column were in proportion to the time."""
+    def _guess(
+        self, query: str, promised: str, value: Bound, is_reached: Callable[[int], bool]
+    ) -> int:
+        """Return a round near that of a row.
+
+        Rows of all results are of about the same time, and in the same round if their epochs end
+        together, so rounds found for others are tried.
+        """
         last = self.bound(query, promised, _LAST)
-        if 0 < value < last < math.inf:
-            return int((value + 1) / last * _LAST)
-        # Rows of all results are of about the same time.
-        return self._latest
+        if not 0 < value < last < math.inf:
+            return max(self._known, default=0)
+        # As if the column counted equal spans of time. The last bound is cut off, so that a span of
+        # whole seconds is a little shorter than this.
+        span_s = _LAST / last
+        near = int((value + 1) * (round(span_s) if span_s > 1 else span_s))
+        tried = sorted(n for n in self._known if near < n < near + _NEAR_S)
+        if is_reached(near) or not tried:
+            return near
+        return tried[min(bisect_left(tried, True, key=is_reached), len(tried) - 1)]
 
     def bound(self, query: str, promised: str, number: Bound) -> Bound:
         """Return the bound below which the rows of a result are in a round up to ``number``."""
