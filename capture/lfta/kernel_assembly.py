@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from gscope.capture.kernels.language.kinds import Kind, record_of_ints
 from gscope.capture.kernels.native.module import KernelModule, Linked
-from gscope.capture.kernels.native.source import python_function, source_of
+from gscope.capture.kernels.native.source import (
+    parameters_of,
+    python_function,
+    translated_module,
+)
+from gscope.capture.kernels.native.translations import Translations
 from gscope.capture.lfta.batch_decoder import locate_inners, stage, stage_plain, stage_rest
 from gscope.capture.lfta.kernel_arguments import (
     RUN_PARAMETERS,
@@ -64,30 +69,42 @@ def decoder_assembly() -> str:
     return str(made)
 
 
-def kernel_assembly(module: ModuleType, parts: int = 0) -> str:
-    """Return the functions ``run`` and ``flush`` of a generated kernel, with all that they call.
+class KernelTranslator:
+    """Translates the modules of a generated kernel.
 
     Args:
-        module: the generated kernel.
+        name: its name.
+        text: its source.
         parts: how many LFTAs are modules of their own, which is all or none.
+
+    Attributes:
+        name: its name.
     """
-    linked = {
-        function: Linked(kinds, Kind.INT)
-        for number in range(parts)
-        for function, kinds in _functions(module, number)
-    }
-    made = KernelModule({**DECODER, **linked})
-    made.export(module.run, RUN_KINDS)
-    made.export(module.flush, FLUSH_KINDS)
-    return str(made)
 
+    def __init__(self, name: str, text: str, parts: int = 0) -> None:
+        self.name = name
+        self._module = translated_module(name, text)
+        self._parts = parts
+        self._translations = Translations()
 
-def part_assembly(module: ModuleType, number: int) -> str:
-    """Return the functions of an LFTA of a kernel, with all that they call."""
-    made = KernelModule(DECODER)
-    for function, kinds in _functions(module, number):
-        made.export(function, kinds)
-    return str(made)
+    def kernel(self) -> str:
+        """Return the functions ``run`` and ``flush``, with all that they call."""
+        linked = {
+            function: Linked(kinds, Kind.INT)
+            for number in range(self._parts)
+            for function, kinds in _functions(self._module, number)
+        }
+        made = KernelModule({**DECODER, **linked}, self._translations)
+        made.export(self._module.run, RUN_KINDS)
+        made.export(self._module.flush, FLUSH_KINDS)
+        return str(made)
+
+    def part(self, number: int) -> str:
+        """Return the functions of an LFTA, with all that they call."""
+        made = KernelModule(DECODER, self._translations)
+        for function, kinds in _functions(self._module, number):
+            made.export(function, kinds)
+        return str(made)
 
 
 def _functions(module: ModuleType, number: int) -> Iterator[tuple[Any, tuple[AnyKind, ...]]]:
@@ -96,5 +113,5 @@ def _functions(module: ModuleType, number: int) -> Iterator[tuple[Any, tuple[Any
         called = getattr(module, name, None)
         # Selections have no groups to flush.
         if (function := python_function(called)) is not None:
-            parameters = source_of(function).parameters
+            parameters = parameters_of(function)
             yield called, tuple(_PARTS.get(each, Kind.INT) for each in parameters)

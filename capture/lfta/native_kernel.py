@@ -22,7 +22,8 @@ from gscope.capture.lfta.kernel_arguments import RUN_PARAMETERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import ModuleType
+
+    from gscope.capture.lfta.kernel_assembly import KernelTranslator
 
 RUN, FLUSH = "gscope_run", "gscope_flush"
 
@@ -81,12 +82,12 @@ class KernelCode:
     def __init__(self, source: KernelSource) -> None:
         parts = source.lftas if source.lftas > 1 else 0
         path = source.path
-        parsed = functools.cache(partial(_parsed, path.stem, source.text))
+        kernel = functools.cache(partial(_kernel_translator, path.stem, source.text, parts))
         self._modules = [
             _module(source.decoder, "", _decoder_assembly, Path(batch_decoder.__file__)),
-            _module(path, "", partial(_kernel_assembly, parsed, parts), path),
+            _module(path, "", partial(_kernel_assembly, kernel), path),
             *(
-                _module(path, f".{number}", partial(_part_assembly, parsed, number), path)
+                _module(path, f".{number}", partial(_part_assembly, kernel, number), path)
                 for number in range(parts)
             ),
         ]
@@ -194,19 +195,15 @@ def _decoder_assembly() -> str:
     return decoder_assembly()
 
 
-def _parsed(name: str, text: str) -> ModuleType:
-    from gscope.capture.kernels.native.source import translated_module
+def _kernel_translator(name: str, text: str, parts: int) -> KernelTranslator:
+    from gscope.capture.lfta.kernel_assembly import KernelTranslator
 
-    return translated_module(name, text)
-
-
-def _kernel_assembly(parsed: Callable[[], ModuleType], parts: int) -> str:
-    from gscope.capture.lfta.kernel_assembly import kernel_assembly
-
-    return kernel_assembly(parsed(), parts)
+    return KernelTranslator(name, text, parts)
 
 
-def _part_assembly(parsed: Callable[[], ModuleType], number: int) -> str:
-    from gscope.capture.lfta.kernel_assembly import part_assembly
+def _kernel_assembly(kernel: Callable[[], KernelTranslator]) -> str:
+    return kernel().kernel()
 
-    return part_assembly(parsed(), number)
+
+def _part_assembly(kernel: Callable[[], KernelTranslator], number: int) -> str:
+    return kernel().part(number)

@@ -70,6 +70,7 @@ class Rounds:
         if before is not None and before[0] == value:
             return before[1]
         begin = int(before[1]) if before is not None and before[0] < value else 0
+
         def is_reached(number: int) -> bool:
             return self.bound(query, promised, min(number, _LAST)) > value
 

@@ -89,6 +89,7 @@ class Function:
         self.values = 0
         self.module = module
         self.reference = f'@"{name}"'
+        self._text: str | None = None
         module.functions.append(self)
 
     def get_reference(self) -> str:
@@ -106,8 +107,19 @@ class Function:
         self.blocks.append(block)
         return block
 
+    def end(self, text: str | None = None) -> None:
+        """Note that the function is complete.
+
+        Args:
+            text: its definition, for one that was written otherwise; None for its blocks.
+        """
+        self._text = text or str(self)
+        self.blocks = []
+
     def __str__(self) -> str:
         """Return the definition of the function."""
+        if self._text is not None:
+            return self._text
         given = ", ".join(f"{_name(arg.type)} {arg.reference}" for arg in self.args)
         words = ["define", self.linkage, _returned(self.signature.return_type)]
         head = " ".join(filter(None, words)) + f" {self.reference}({given})"

@@ -27,8 +27,8 @@ from gscope.capture.kernels.native.inference import field_number, kind_of_operat
 from gscope.capture.kernels.native.source import (
     UNKNOWN,
     arguments,
+    parameters_of,
     python_function,
-    source_of,
     unsupported,
 )
 from gscope.capture.kernels.native.values import Value, constant_value, llvm_types, united
@@ -384,7 +384,7 @@ class Expressions:
         return Value(found.result, () if found.result is Kind.NOTHING else (result,))
 
     def _call_part(self, called: Any, function: FunctionType, call: ast.Call) -> Value:
-        parameters = source_of(function).parameters
+        parameters = parameters_of(function)
         fixed = self.inference.fixed_arguments(called, call)
         given = zip(parameters, arguments(call, parameters), strict=True)
         values = {name: self.build(each) for name, each in given if name not in fixed}

@@ -17,8 +17,8 @@ from gscope.capture.kernels.native.source import (
     UNKNOWN,
     arguments,
     known,
+    parameters_of,
     python_function,
-    source_of,
     unsupported,
 )
 from gscope.capture.kernels.native.values import kind_of_constant, united
@@ -115,7 +115,7 @@ class Inference:
         assert function is not None
         if not getattr(called, "is_unrolled", False):
             return {}
-        parameters = source_of(function).parameters
+        parameters = parameters_of(function)
         values = {
             name: self.known(argument)
             for name, argument in zip(parameters, arguments(call, parameters), strict=True)
@@ -131,7 +131,7 @@ class Inference:
         called = self.known(call.func)
         function = python_function(called)
         if function is not None:
-            parameters = source_of(function).parameters
+            parameters = parameters_of(function)
             given = arguments(call, parameters)
             kinds = {name: self.kind(each) for name, each in zip(parameters, given, strict=True)}
             found = {name: kind for name, kind in kinds.items() if kind is not None}

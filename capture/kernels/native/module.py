@@ -16,8 +16,15 @@ from gscope.capture.kernels.language.kinds import AnyKind, Kind, RecordKind, wor
 from gscope.capture.kernels.native.assembly import Builder, Function, Module
 from gscope.capture.kernels.native.expressions import NeedsMemoryError
 from gscope.capture.kernels.native.inference import Inference
-from gscope.capture.kernels.native.source import python_function, source_of
+from gscope.capture.kernels.native.source import parameters_of, python_function, source_of
 from gscope.capture.kernels.native.statements import Statements, llvm_result
+from gscope.capture.kernels.native.translations import (
+    Call,
+    Translation,
+    Translations,
+    Use,
+    references,
+)
 from gscope.capture.kernels.native.values import llvm_types
 
 if TYPE_CHECKING:
@@ -27,17 +34,9 @@ if TYPE_CHECKING:
 _I64 = ir.IntType(64)
 
 
-class _Use(NamedTuple):
-    """A function, the kinds of its arguments, and the values of those that are constant."""
-
-    function: FunctionType
-    kinds: tuple[tuple[str, AnyKind], ...]
-    fixed: tuple[tuple[str, Any], ...]
-
-
 class _Compiled(NamedTuple):
-    inference: Inference
     function: Any
+    result: AnyKind
 
 
 class Linked(NamedTuple):
@@ -65,14 +64,21 @@ class KernelModule:
     Args:
         linked: kernels that are not compiled in this module, but linked from another that exports
             them.
+        translations: what other modules of the kernel have translated, to which this one adds.
     """
 
-    def __init__(self, linked: Mapping[Any, Linked] | None = None) -> None:
+    def __init__(
+        self,
+        linked: Mapping[Any, Linked] | None = None,
+        translations: Translations | None = None,
+    ) -> None:
         self._module = Module()
+        self._translations = translations or Translations()
         self._linked = {python_function(each): facts for each, facts in (linked or {}).items()}
         self._declared: dict[FunctionType, Any] = {}
-        self._inferred: dict[_Use, Inference] = {}
-        self._compiled: dict[_Use, _Compiled] = {}
+        self._inferred: dict[Use, Inference] = {}
+        self._compiled: dict[Use, _Compiled] = {}
+        self._repeated: dict[Use, Translation | None] = {}
 
     def __str__(self) -> str:
         """Return the module as LLVM assembly."""
@@ -91,7 +97,7 @@ class KernelModule:
         """
         function = python_function(kernel)
         assert function is not None
-        parameters = source_of(function).parameters
+        parameters = parameters_of(function)
         compiled, result = self._function_for(
             function, dict(zip(parameters, kinds, strict=True)), {}
         )
@@ -117,20 +123,6 @@ class KernelModule:
                 assert result is Kind.NOTHING, result
                 builder.ret(_I64(0))
 
-    def _infer(
-        self,
-        function: FunctionType,
-        kinds: Mapping[str, AnyKind],
-        fixed: Mapping[str, Any],
-    ) -> Inference:
-        use = _use(function, kinds, fixed)
-        if use not in self._inferred:
-            of_variables = {name: kind for name, kind in kinds.items() if name not in fixed}
-            self._inferred[use] = Inference(
-                source_of(function), of_variables, fixed, self._result_of
-            )
-        return self._inferred[use]
-
     def _result_of(
         self,
         function: FunctionType,
@@ -139,7 +131,30 @@ class KernelModule:
     ) -> AnyKind:
         if function in self._linked:
             return self._linked[function].result
-        return self._infer(function, kinds, fixed).result
+        return self._result(_use(function, kinds, fixed))
+
+    def _result(self, use: Use) -> AnyKind:
+        repeated = self._translation(use)
+        return self._infer(use).result if repeated is None else repeated.result
+
+    def _infer(self, use: Use) -> Inference:
+        if use not in self._inferred:
+            self._inferred[use] = Inference(
+                source_of(use.function), dict(use.kinds), dict(use.fixed), self._result_of
+            )
+        return self._inferred[use]
+
+    def _translation(self, use: Use) -> Translation | None:
+        """Return a translation that can be repeated: of a function whose calls have equal results."""
+        if use not in self._repeated:
+            found = self._translations.find(use)
+            if found is not None and not all(
+                self._result_of(*_parts(found.use_in(call, use.function))) == call.result
+                for call in found.calls
+            ):
+                found = None
+            self._repeated[use] = found
+        return self._repeated[use]
 
     def _function_for(
         self,
@@ -151,10 +166,11 @@ class KernelModule:
             return self._declaration(function, tuple(kinds.values())), self._linked[function].result
         use = _use(function, kinds, fixed)
         if use not in self._compiled:
-            inference = self._infer(function, kinds, fixed)
-            self._compiled[use] = _Compiled(inference, self._build(function.__name__, inference))
-        compiled = self._compiled[use]
-        return compiled.function, compiled.inference.result
+            repeated = self._translation(use)
+            self._compiled[use] = (
+                self._build(use) if repeated is None else self._repeat(use, repeated)
+            )
+        return self._compiled[use]
 
     def _declaration(self, function: FunctionType, kinds: tuple[AnyKind, ...]) -> Any:
         linked = self._linked[function]
@@ -165,23 +181,70 @@ class KernelModule:
             )
         return self._declared[function]
 
-    def _build(self, name: str, inference: Inference) -> Any:
-        given = [each for each in inference.source.parameters if each not in inference.fixed]
-        types = [of for each in given for of in llvm_types(inference.variables[each])]
-        result = llvm_result(inference.result)
-        unique = self._module.get_unique_name(f"{name}.part")
-        function = Function(self._module, ir.FunctionType(result, types), unique)
+    def _build(self, use: Use) -> _Compiled:
+        inference = self._infer(use)
+        types = [of for name, _ in use.kinds for of in llvm_types(inference.variables[name])]
+        signature = ir.FunctionType(llvm_result(inference.result), types)
+        function = self._begin(use, signature)
         function.linkage = "internal"
         function.attributes.add("nounwind")
+        calls: dict[str, Call] = {}
+
+        def function_for(
+            called: FunctionType, kinds: Mapping[str, AnyKind], fixed: Mapping[str, Any]
+        ) -> tuple[Any, AnyKind]:
+            found, result = self._function_for(called, kinds, fixed)
+            reference = found.get_reference()
+            calls[reference] = Call(_use(called, kinds, fixed), reference, result)
+            return found, result
+
         in_memory: set[str] = set()
         while True:
             try:
-                Statements(inference, function, self._function_for, in_memory).build()
+                Statements(inference, function, function_for, in_memory).build()
             except NeedsMemoryError as error:
                 in_memory.add(error.name)
                 function.clear()
             else:
-                return function
+                break
+        function.end()
+        self._add_translation(use, function, inference.result, calls)
+        return _Compiled(function, inference.result)
+
+    def _add_translation(
+        self, use: Use, function: Function, result: AnyKind, calls: Mapping[str, Call]
+    ) -> None:
+        text = str(function)
+        others = references(text) - calls.keys()
+        declared = {
+            name: each
+            for name, each in self._module.globals.items()
+            if each.get_reference() in others
+        }
+        translation = Translation(
+            use.function,
+            result,
+            function.signature,
+            function.get_reference(),
+            text,
+            tuple(calls.values()),
+            declared,
+        )
+        self._translations.add(use, translation)
+
+    def _repeat(self, use: Use, translation: Translation) -> _Compiled:
+        function = self._begin(use, translation.signature)
+        names = {translation.reference: function.get_reference()}
+        for call in translation.calls:
+            called, _ = self._function_for(*_parts(translation.use_in(call, use.function)))
+            names[call.reference] = called.get_reference()
+        self._module.globals |= translation.declared
+        function.end(translation.renamed(names))
+        return _Compiled(function, translation.result)
+
+    def _begin(self, use: Use, signature: Any) -> Function:
+        unique = self._module.get_unique_name(f"{use.function.__name__}.part")
+        return Function(self._module, signature, unique)
 
 
 def exported_name(kernel: object) -> str:
@@ -190,6 +253,10 @@ def exported_name(kernel: object) -> str:
     return f"gscope_{getattr(function, '__name__', '')}"
 
 
-def _use(function: FunctionType, kinds: Mapping[str, AnyKind], fixed: Mapping[str, Any]) -> _Use:
+def _use(function: FunctionType, kinds: Mapping[str, AnyKind], fixed: Mapping[str, Any]) -> Use:
     given = tuple((name, kind) for name, kind in kinds.items() if name not in fixed)
-    return _Use(function, given, tuple(fixed.items()))
+    return Use(function, given, tuple(fixed.items()))
+
+
+def _parts(use: Use) -> tuple[FunctionType, dict[str, AnyKind], dict[str, Any]]:
+    return use.function, dict(use.kinds), dict(use.fixed)

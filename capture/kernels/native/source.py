@@ -76,6 +76,16 @@ _HEAD = re.compile(r"@.*\ndef (?P<name>\w+)\([^:]*:\n")
 """The lines of a generated function before its body: one decorator, and parameters without types."""
 
 
+def generated_text(function: FunctionType) -> str | None:
+    """Return the source of a function of a ``translated_module``; None for any other."""
+    return _texts.get(function)
+
+
+def parameters_of(function: FunctionType) -> tuple[str, ...]:
+    """Return the names of a function's parameters, without its syntax tree."""
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
 @functools.cache
 def source_of(function: FunctionType) -> Source:
     """Return a function's syntax tree.

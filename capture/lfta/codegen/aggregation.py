@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from gscope.capture.lfta.batch_decoder import IS_USUAL, LIST_ALL, LIST_BYTES
 from gscope.capture.lfta.codegen import partials as slots
 from gscope.capture.lfta.codegen.epochs import epoch_source, rising_times
-from gscope.capture.lfta.codegen.group_table import ENTRY_HEAD_WORDS, WORD, GroupTable, table_source
+from gscope.capture.lfta.codegen.group_table import (
+    ENTRY_HEAD_WORDS,
+    WORD,
+    GroupTable,
+    table_source,
+    tables_source,
+)
 from gscope.capture.lfta.codegen.lower import lower
 from gscope.capture.lfta.codegen.marks import mark_packet
 from gscope.capture.lfta.codegen.names import ALONE_PARAMETERS, BATCH_PARAMETERS, packet_loop
@@ -218,51 +224,7 @@ def aggregation_source(plan: Aggregation) -> list[str]:
     lines = [line for table in plan.tables for line in (*table_source(table), "", "")]
     if rising_times(_epoch(plan.lfta)) is not None:
         lines += [*epoch_source(plan.number, _epoch(plan.lfta)), "", ""]
-    return [*lines, *_flush(plan), "", "", *_take(plan)]
-
-
-def _flush(plan: Aggregation) -> Iterable[str]:
-    yield "@kernel_part"
-    yield f"def flush_{plan.number}(s, last):"
-    yield '    """Emit all groups of epochs up to ``last``; return False if room ran out (call again)."""'
-    yield f"    buckets = s[{LftaState.BUCKETS}]"
-    for n, table in enumerate(plan.tables):
-        begin = f" - {n} * buckets" if n else ""
-        yield f"    if s[{LftaState.SWEEP}] < {n + 1} * buckets:"
-        yield f"        at = sweep_{table.name}(s, s[{LftaState.SWEEP}]{begin}, buckets, last)"
-        yield f"        s[{LftaState.SWEEP}] = at + {n} * buckets"
-        yield "        if at < buckets:"
-        yield "            return False"
-    yield f"    s[{LftaState.SWEEP}] = 0"
-    yield f"    s[{LftaState.OLDEST}] = max(s[{LftaState.OLDEST}], last if last == {MAX_INT} else last + 1)"
-    yield "    return True"
-
-
-def _slow_flush(plan: Aggregation) -> Iterable[str]:
-    """Yield code that flushes a few buckets of older epochs, so that an epoch's end causes no burst.
-
-    The packets of this batch are not folded yet: groups of their epochs stay. When room runs out
-    for a batch, it is processed again, and ``NEWEST`` is its last epoch already.
-    """
-    end = f"{len(plan.tables)} * s[{LftaState.BUCKETS}]"
-    yield f"    cursor = s[{LftaState.CURSOR}]"
-    yield f"    if cursor < {end}:"
-    yield f"        buckets = s[{LftaState.BUCKETS}]"
-    yield f"        last = (min(s[{LftaState.NEWEST}], low) if m != 0 else s[{LftaState.NEWEST}]) - 1"
-    for n, table in enumerate(plan.tables):
-        word = "if" if n == 0 else "elif"
-        begin = f" - {n} * buckets" if n else ""
-        yield f"        {word} cursor < {n + 1} * buckets:"
-        yield f"            bucket = cursor{begin}"
-        yield f"            stop = min(bucket + s[{LftaState.SLOW}], buckets)"
-        yield f"            reached = sweep_{table.name}(s, bucket, stop, last)"
-        yield f"            cursor = reached + {n} * buckets"
-        yield "            if reached < stop:"
-        yield f"                s[{LftaState.CURSOR}] = cursor"
-        yield "                return True"
-    yield f"        s[{LftaState.CURSOR}] = cursor"
-    yield f"        if cursor == {end}:"
-    yield f"            s[{LftaState.OLDEST}] = s[{LftaState.PENDING}]"
+    return [*lines, *tables_source(plan.number, plan.tables), "", "", *_take(plan)]
 
 
 def _take(plan: Aggregation) -> Iterable[str]:
@@ -284,26 +246,20 @@ def _take(plan: Aggregation) -> Iterable[str]:
         yield from _begin_epochs(plan.number, times)
     for n, table in enumerate(plan.tables):
         yield f"    table_{table.name} = s[{table.address}]"
-        yield f"    begin_{table.name} = memory.scratch + {n * _region_bytes(plan)}"
-        yield f"    entries_{table.name} = begin_{table.name}"
+        yield f"    entries_{table.name} = memory.scratch + {n * _region_bytes(plan)}"
     if plan.is_alone:
         yield from _sort_and_pack(plan)
     for scope, _ in plan.scopes:
         if not (plan.is_alone and scope.variant.is_plain):
             yield from packet_loop(scope.variant)
             yield from scope.lines
-    yield "    m = 0"
-    for table in plan.tables:
-        taken = f"entries_{table.name} - begin_{table.name}"
-        yield f"    m += sdiv({taken}, {WORD * plan.entry_words})"
-        yield f"    end_{table.name} = m"
-    yield "    if at == 0:"
-    yield from (f"    {line}" for line in _slow_flush(plan))
-    yield "    if m == 0:"
-    yield f"        s[{LftaState.MATCHED}] += without_epoch"
-    yield f"        s[{LftaState.WITHOUT_EPOCH}] += without_epoch"
-    yield "        return False"
-    yield from _fold_all(plan)
+    entries = ", ".join(f"entries_{table.name}" for table in plan.tables)
+    tags = min(table.packing.tags for table in plan.tables)
+    sizes = f"{WORD * plan.entry_words}, {_region_bytes(plan)}, {tags}"
+    yield (
+        f"    return fold_batch_{plan.number}("
+        f"s, memory.scratch, {entries}, {sizes}, at, low, high, without_epoch)"
+    )
 
 
 def _sort_and_pack(plan: Aggregation) -> Iterable[str]:
@@ -350,59 +306,6 @@ def _begin_epochs(number: int, times: Range) -> Iterable[str]:
     yield "    if is_one_epoch:"
     yield f"        low = {_EPOCH}"
     yield f"        high = {_EPOCH}"
-
-
-def _fold_all(plan: Aggregation) -> Iterable[str]:
-    tags = min(table.packing.tags for table in plan.tables)
-    yield f"    if high > s[{LftaState.NEWEST}]:"
-    yield f"        s[{LftaState.NEWEST}] = high"
-    yield f"        s[{LftaState.PENDING}] = high"
-    yield f"        s[{LftaState.CURSOR}] = 0"
-    yield f"        if s[{LftaState.CAPACITY}] - s[{LftaState.ROWS}] < s[{LftaState.CROWDED}]:"
-    yield "            # The next buffer separates its rows at this epoch."
-    yield "            return True"
-    yield "    while True:"
-    yield f"        if s[{LftaState.ROWS}] + m - at > s[{LftaState.CAPACITY}]:"
-    yield f"            s[{LftaState.RESUME}] = at"
-    yield "            return True"
-    yield f"        base = s[{LftaState.BASE}]"
-    yield "        end = m"
-    yield f"        if low < base or not ult(wrap_sub(high, base), {tags}):"
-    yield "            end = at"
-    yield "            while end < m:"
-    yield f"                epoch = {_epoch_at(plan, 'end')}"
-    yield f"                if epoch < base or not ult(wrap_sub(epoch, base), {tags}):"
-    yield "                    break"
-    yield "                end += 1"
-    begin = "0"
-    for table in plan.tables:
-        # As if the entries of all tables were adjacent.
-        origin = f"begin_{table.name} - {begin} * {WORD * plan.entry_words}"
-        span = f"max(at, {begin}), min(end, end_{table.name})"
-        yield f"        fold_{table.name}({origin}, s, {span})"
-        begin = f"end_{table.name}"
-    yield "        at = end"
-    yield "        if end == m:"
-    yield "            break"
-    yield "        # Tags have no room for this epoch beside those in the tables: flush them."
-    yield f"        if not flush_{plan.number}(s, {MAX_INT}):"
-    yield f"            s[{LftaState.RESUME}] = at"
-    yield "            return True"
-    yield f"        s[{LftaState.BASE}] = first_epoch({_epoch_at(plan, 'at')}, {tags})"
-    yield f"    s[{LftaState.RESUME}] = 0"
-    yield f"    s[{LftaState.MATCHED}] += m + without_epoch"
-    yield f"    s[{LftaState.WITHOUT_EPOCH}] += without_epoch"
-    yield f"    s[{LftaState.OLDEST}] = min(s[{LftaState.OLDEST}], low)"
-    yield f"    s[{LftaState.PENDING}] = min(s[{LftaState.PENDING}], low)"
-    yield "    return False"
-
-
-def _epoch_at(plan: Aggregation, entry: str) -> str:
-    at = f"{entry} * {WORD * plan.entry_words} + {WORD}"
-    if len(plan.tables) > 1:
-        end = f"end_{plan.tables[0].name}"
-        at += f" + select({entry} < {end}, 0, {_region_bytes(plan)} - {end} * {WORD * plan.entry_words})"
-    return f"ld64(memory.scratch + {at})"
 
 
 def _region_bytes(plan: Aggregation) -> int:

@@ -1,4 +1,4 @@
-"""The group table as code: fold a batch, evict on a collision, flush closed epochs.
+"""Group tables as code: fold a batch, evict on a collision, flush closed epochs.
 
 A table is an array of buckets of two slots. A slot has the words of its packed key, with the
 epoch's tag in the highest bits of one of them, then the state of the partial aggregates. A tag of 0
@@ -15,10 +15,11 @@ from gscope.capture.lfta.codegen.names import indented
 from gscope.capture.lfta.codegen.packing import Packing, unpack
 from gscope.capture.lfta.output_layout import output_layout, store
 from gscope.capture.lfta.state import LftaState
+from gscope.queries.int64 import MAX_INT
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gscope.capture.lfta.codegen.partials import SlotPartials
     from gscope.queries.plan.program import Lfta
@@ -70,6 +71,12 @@ class GroupTable:
 def table_source(table: GroupTable) -> list[str]:
     """Return the functions of a table: ``emit_``, ``fold_`` and ``sweep_`` with its name."""
     return [*_emit(table), "", "", *_fold(table), "", "", *_sweep(table)]
+
+
+def tables_source(number: int, tables: Sequence[GroupTable]) -> list[str]:
+    """Return the functions of all tables of an LFTA: ``flush_`` and ``fold_batch_`` with its number."""
+    lines = list(_flush(number, tables))
+    return [*lines, "", "", *_fold_batch(number, tables)] if tables else lines
 
 
 def _emit(table: GroupTable) -> Iterable[str]:
@@ -168,3 +175,125 @@ def _sweep(table: GroupTable) -> Iterable[str]:
     yield f"            slot += {table.slot_bytes}"
     yield "        bucket += 1"
     yield "    return bucket"
+
+
+def _flush(number: int, tables: Sequence[GroupTable]) -> Iterable[str]:
+    yield "@kernel_part"
+    yield f"def flush_{number}(s, last):"
+    yield '    """Emit all groups of epochs up to ``last``; return False if room ran out (call again)."""'
+    yield f"    buckets = s[{LftaState.BUCKETS}]"
+    for n, table in enumerate(tables):
+        begin = f" - {n} * buckets" if n else ""
+        yield f"    if s[{LftaState.SWEEP}] < {n + 1} * buckets:"
+        yield f"        at = sweep_{table.name}(s, s[{LftaState.SWEEP}]{begin}, buckets, last)"
+        yield f"        s[{LftaState.SWEEP}] = at + {n} * buckets"
+        yield "        if at < buckets:"
+        yield "            return False"
+    yield f"    s[{LftaState.SWEEP}] = 0"
+    yield f"    s[{LftaState.OLDEST}] = max(s[{LftaState.OLDEST}], last if last == {MAX_INT} else last + 1)"
+    yield "    return True"
+
+
+def _slow_flush(tables: Sequence[GroupTable]) -> Iterable[str]:
+    """Yield code that flushes a few buckets of older epochs, so that an epoch's end causes no burst.
+
+    The packets of this batch are not folded yet: groups of their epochs stay. When room runs out
+    for a batch, it is processed again, and ``NEWEST`` is its last epoch already.
+    """
+    end = f"{len(tables)} * s[{LftaState.BUCKETS}]"
+    yield f"    cursor = s[{LftaState.CURSOR}]"
+    yield f"    if cursor < {end}:"
+    yield f"        buckets = s[{LftaState.BUCKETS}]"
+    yield f"        last = (min(s[{LftaState.NEWEST}], low) if m != 0 else s[{LftaState.NEWEST}]) - 1"
+    for n, table in enumerate(tables):
+        word = "if" if n == 0 else "elif"
+        begin = f" - {n} * buckets" if n else ""
+        yield f"        {word} cursor < {n + 1} * buckets:"
+        yield f"            bucket = cursor{begin}"
+        yield f"            stop = min(bucket + s[{LftaState.SLOW}], buckets)"
+        yield f"            reached = sweep_{table.name}(s, bucket, stop, last)"
+        yield f"            cursor = reached + {n} * buckets"
+        yield "            if reached < stop:"
+        yield f"                s[{LftaState.CURSOR}] = cursor"
+        yield "                return True"
+    yield f"        s[{LftaState.CURSOR}] = cursor"
+    yield f"        if cursor == {end}:"
+    yield f"            s[{LftaState.OLDEST}] = s[{LftaState.PENDING}]"
+
+
+def _fold_batch(number: int, tables: Sequence[GroupTable]) -> Iterable[str]:
+    """Yield the function that folds a packed batch: the same for all LFTAs with as many tables.
+
+    Sizes are arguments, so that it is translated once (``native/translations.py``).
+    """
+    letters = [table.name[-1] for table in tables]
+    entries = ", ".join(f"entries_{letter}" for letter in letters)
+    yield "@kernel_part"
+    yield (
+        f"def fold_batch_{number}(s, scratch, {entries}, entry_bytes, region_bytes, tags, "
+        "at, low, high, without_epoch):"
+    )
+    yield '    """Fold the entries of a batch; return True if room ran out (call again).'
+    yield ""
+    yield "    ``tags``: how many epochs the tags of the tables distinguish."
+    yield '    """'
+    yield "    m = 0"
+    for n, letter in enumerate(letters):
+        yield f"    begin_{letter} = scratch + {n} * region_bytes"
+        yield f"    m += sdiv(entries_{letter} - begin_{letter}, entry_bytes)"
+        yield f"    end_{letter} = m"
+    yield "    if at == 0:"
+    yield from (f"    {line}" for line in _slow_flush(tables))
+    yield "    if m == 0:"
+    yield f"        s[{LftaState.MATCHED}] += without_epoch"
+    yield f"        s[{LftaState.WITHOUT_EPOCH}] += without_epoch"
+    yield "        return False"
+    yield f"    if high > s[{LftaState.NEWEST}]:"
+    yield f"        s[{LftaState.NEWEST}] = high"
+    yield f"        s[{LftaState.PENDING}] = high"
+    yield f"        s[{LftaState.CURSOR}] = 0"
+    yield f"        if s[{LftaState.CAPACITY}] - s[{LftaState.ROWS}] < s[{LftaState.CROWDED}]:"
+    yield "            # The next buffer separates its rows at this epoch."
+    yield "            return True"
+    yield "    while True:"
+    yield f"        if s[{LftaState.ROWS}] + m - at > s[{LftaState.CAPACITY}]:"
+    yield f"            s[{LftaState.RESUME}] = at"
+    yield "            return True"
+    yield f"        base = s[{LftaState.BASE}]"
+    yield "        end = m"
+    yield "        if low < base or not ult(wrap_sub(high, base), tags):"
+    yield "            end = at"
+    yield "            while end < m:"
+    yield f"                epoch = {_epoch_at(letters, 'end')}"
+    yield "                if epoch < base or not ult(wrap_sub(epoch, base), tags):"
+    yield "                    break"
+    yield "                end += 1"
+    begin = "0"
+    for letter in letters:
+        # As if the entries of all tables were adjacent.
+        origin = f"begin_{letter} - {begin} * entry_bytes"
+        span = f"max(at, {begin}), min(end, end_{letter})"
+        yield f"        fold_{number}_{letter}({origin}, s, {span})"
+        begin = f"end_{letter}"
+    yield "        at = end"
+    yield "        if end == m:"
+    yield "            break"
+    yield "        # Tags have no room for this epoch beside those in the tables: flush them."
+    yield f"        if not flush_{number}(s, {MAX_INT}):"
+    yield f"            s[{LftaState.RESUME}] = at"
+    yield "            return True"
+    yield f"        s[{LftaState.BASE}] = first_epoch({_epoch_at(letters, 'at')}, tags)"
+    yield f"    s[{LftaState.RESUME}] = 0"
+    yield f"    s[{LftaState.MATCHED}] += m + without_epoch"
+    yield f"    s[{LftaState.WITHOUT_EPOCH}] += without_epoch"
+    yield f"    s[{LftaState.OLDEST}] = min(s[{LftaState.OLDEST}], low)"
+    yield f"    s[{LftaState.PENDING}] = min(s[{LftaState.PENDING}], low)"
+    yield "    return False"
+
+
+def _epoch_at(letters: Sequence[str], entry: str) -> str:
+    at = f"{entry} * entry_bytes + {WORD}"
+    if len(letters) > 1:
+        end = f"end_{letters[0]}"
+        at += f" + select({entry} < {end}, 0, region_bytes - {end} * entry_bytes)"
+    return f"ld64(scratch + {at})"

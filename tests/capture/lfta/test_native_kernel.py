@@ -18,17 +18,15 @@ from gscope.capture.kernels import kept_module
 from gscope.capture.kernels.compiling import has_compiled
 from gscope.capture.kernels.kept_module import KeptModule
 from gscope.capture.kernels.native import machine_code
-from gscope.capture.kernels.native.source import translated_module
 from gscope.capture.lfta import cache, native_kernel
 from gscope.capture.lfta.cache import load_kernel
-from gscope.capture.lfta.kernel_assembly import kernel_assembly
+from gscope.capture.lfta.kernel_assembly import KernelTranslator
 from gscope.capture.lfta.native_kernel import DECODER_SOURCE
 from gscope.capture.lfta.settings import LftaSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from types import ModuleType
 
 
 @pytest.fixture
@@ -38,9 +36,9 @@ def compilations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     compile_module = native_kernel._kernel_assembly
     names: list[str] = []
 
-    def counted(parsed: Callable[[], ModuleType], parts: int) -> str:
-        names.append(parsed().__name__)
-        return compile_module(parsed, parts)
+    def counted(kernel: Callable[[], KernelTranslator]) -> str:
+        names.append(kernel().name)
+        return compile_module(kernel)
 
     monkeypatch.setattr(native_kernel, "_kernel_assembly", counted)
     monkeypatch.setattr(kept_module, "machine_code", _optimized)
@@ -161,7 +159,7 @@ def test_numba_gives_the_rows_of_the_machine_code(
 def test_the_code_of_a_kernel_does_not_depend_on_the_process() -> None:
     """The same source gives the same LLVM assembly; names of functions do not depend on hashes."""
     text = load_kernel([flow("kept")]).path.read_text()
-    first, second = (kernel_assembly(translated_module("kept", text)) for _ in range(2))
+    first, second = (KernelTranslator("kept", text).kernel() for _ in range(2))
     assert first == second
 
 
