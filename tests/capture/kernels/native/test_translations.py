@@ -8,7 +8,7 @@ import pytest
 
 from gscope.capture.kernels.language.kinds import Kind
 from gscope.capture.kernels.native.module import KernelModule
-from gscope.capture.kernels.native.source import translated_module
+from gscope.capture.kernels.native.source import source_of, translated_module
 from gscope.capture.kernels.native.translations import Translations
 from gscope.capture.lfta.cache import load_kernel
 from gscope.capture.lfta.kernel_assembly import KernelTranslator
@@ -97,16 +97,13 @@ def test_what_differs_is_translated_by_itself(values: dict[str, str], second: st
 
 
 def test_a_repeated_function_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gscope.capture.kernels.native import module as native_module
-
     asked: list[str] = []
-    source_of = native_module.source_of
 
     def counted(function: Any) -> Any:
         asked.append(function.__name__)
         return source_of(function)
 
-    monkeypatch.setattr(native_module, "source_of", counted)
+    monkeypatch.setattr("gscope.capture.kernels.native.module.source_of", counted)
     text = TEXT.format(inner_1="a + 5", factor_1="7", factor_2="7")
     translations(text, Translations())
     assert asked == ["outer_1", "inner_1"]
