@@ -77,6 +77,8 @@ class Rounds:
         number = first_reached(is_reached, begin, self._guess(query, promised, value, is_reached))
         if number is None:
             return NEVER
+        # The last one found is the last to be forgotten.
+        self._known.pop(number, None)
         self._known[number] = None
         if len(self._known) > _MAX_TRIED:
             del self._known[next(iter(self._known))]

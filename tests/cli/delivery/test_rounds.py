@@ -52,3 +52,25 @@ def test_the_round_of_a_row_is_that_of_the_end_of_its_epoch(
         assert rounds.bound(query, column, expected - 1) <= value
     # From 1970 on it would take sixty.
     assert len(asked) <= 16, asked
+
+
+def test_a_round_found_for_another_result_is_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The column rises by a minute at once, which its unit does not show."""
+    asked: list[str] = []
+    bounds_at = rounds_module._bounds_at
+
+    def counted(program: Program, query: str, number: int) -> dict[str, Bound]:
+        asked.append(query)
+        return bounds_at(program, query, number)
+
+    monkeypatch.setattr(rounds_module, "_bounds_at", counted)
+    text = "".join(
+        f"DEFINE {{ query_name {name}; }}"
+        "SELECT begin, srcIP, count(*) FROM IP GROUP BY time/60*60 AS begin, srcIP;"
+        for name in ("one", "other")
+    )
+    program = compile_queries([QueryText(text, "q")], CompileContext(("up",))).program
+    rounds = Rounds(program)
+    assert [rounds.of(query, "begin", BEGIN) for query in ("one", "other")] == [BEGIN + 60] * 2
+    # The last bound, the expected round, the one that was found, and the one before it.
+    assert asked.count("other") <= 4 < asked.count("one")

@@ -51,12 +51,12 @@ def outer_2(a):
 """
 
 
-def translations(text: str, translations: Translations) -> list[str]:
-    """Translate both outer functions, each in a module of its own."""
-    module = translated_module("numbered", text)
+def translated(text: str, names: list[str]) -> list[str]:
+    """Translate functions, each in a module of its own, that know of each other."""
+    module, known = translated_module("numbered", text), Translations()
     made = []
-    for name in ("outer_1", "outer_2"):
-        kernel = KernelModule(translations=translations)
+    for name in names:
+        kernel = KernelModule(translations=known)
         kernel.export(getattr(module, name), [Kind.INT])
         made.append(str(kernel))
     return made
@@ -88,10 +88,8 @@ def test_modules_of_a_kernel_are_those_that_each_would_be_alone() -> None:
 )
 def test_what_differs_is_translated_by_itself(values: dict[str, str], second: str) -> None:
     text = TEXT.format(**values)
-    known = Translations()
-    shared = translations(text, known)
-    expected = [translations(text, Translations())[n] for n in range(2)]
-    assert shared == expected
+    shared = translated(text, ["outer_1", "outer_2"])
+    assert shared == [*translated(text, ["outer_1"]), *translated(text, ["outer_2"])]
     assert second in shared[1]
     assert "outer_1" not in shared[1]
 
@@ -105,5 +103,5 @@ def test_a_repeated_function_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("gscope.capture.kernels.native.module.source_of", counted)
     text = TEXT.format(inner_1="a + 5", factor_1="7", factor_2="7")
-    translations(text, Translations())
+    translated(text, ["outer_1", "outer_2"])
     assert asked == ["outer_1", "inner_1"]
