@@ -1,9 +1,9 @@
 """The stream log: the output of LFTAs, kept until every consumer has acknowledged it.
 
-One thread writes each stream (``append``, ``write_heartbeat``, ``end``): that of the capture those of
-LFTAs, another one may write those of answers (``write_answers``). Any number of threads read and
-acknowledge. Memory is bounded by the open batches and the number of retained messages, disk by the
-budget.
+One thread at a time writes a stream, and several may ``append`` to streams of their own. While one
+writes heartbeats or ends (``write_heartbeat``, ``end``), no other appends. A further thread may write
+streams of answers (``write_answers``). Any number of threads read and acknowledge. Memory is bounded by
+the open batches and the number of retained messages, disk by the budget.
 
 Files: ``index`` and ``acknowledged.json`` (see ``index.py``), ``segments/*.parquet``. A segment is
     written completely before the index lists it, and is removed after the acknowledgement is
@@ -109,6 +109,8 @@ class StreamLog(AnsweringLog):
             name: OpenBatch(spec, functools.partial(self._sealer.write_now, name))
             for name, spec in specs.items()
         }
+        # A thread that finds all open batches too large together seals one of another thread.
+        self._appending = {name: threading.Lock() for name in specs}
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -133,15 +135,18 @@ class StreamLog(AnsweringLog):
         Raises:
             StreamError: cannot be written, or the budget refuses.
         """
-        opened = self._open[stream]
         if (resumed := self._resumed.get(stream)) is not None:
             batch, extents = resumed.kept(batch, extents)
-        opened.add(batch, extents)
-        if opened.rows >= self._limits.rows or opened.size_bytes >= self._limits.size_bytes:
-            self._publish(self._sealer.seal(stream, opened.take_for_size()))
-        elif sum(other.size_bytes for other in self._open.values()) >= self._limits.open_bytes:
+        opened, limits = self._open[stream], self._limits
+        with self._appending[stream]:
+            opened.add(batch, extents)
+            if opened.rows >= limits.rows or opened.size_bytes >= limits.size_bytes:
+                self._seal_for_size(stream)
+                return
+        if sum(other.size_bytes for other in self._open.values()) >= limits.open_bytes:
             largest = max(self._open, key=lambda name: self._open[name].size_bytes)
-            self._publish(self._sealer.seal(largest, self._open[largest].take_for_size()))
+            with self._appending[largest]:
+                self._seal_for_size(largest)
 
     def write_heartbeat(
         self, identity: int, clock_ns: int, beats: Iterable[StreamHeartbeat]
@@ -422,6 +427,9 @@ class StreamLog(AnsweringLog):
         return sum(opened.rows for opened in self._open.values())
 
     # -- private ---------------------------------------------------------------------------------
+
+    def _seal_for_size(self, stream: str) -> None:
+        self._publish(self._sealer.seal(stream, self._open[stream].take_for_size()))
 
     def _publish(self, messages: Sequence[Message]) -> bool:
         """Publish messages to readers; return False if the disk is full and they must wait."""

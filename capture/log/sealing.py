@@ -31,7 +31,7 @@ WRITTEN_AT_ONCE_ROWS = 1024
 
 
 class Sealer:
-    """Makes segments, on the thread that writes the log.
+    """Makes segments, on the threads that write the log, of which one at a time works for a stream.
 
     Args:
         specs: the streams by name.
@@ -57,7 +57,7 @@ class Sealer:
         self._ledger = ledger
         self._usage = usage
         self._lock = lock
-        self._growing: dict[tuple[str, tuple[Extent, ...]], GrowingSegment] = {}
+        self._growing: dict[str, dict[tuple[Extent, ...], GrowingSegment]] = {s: {} for s in specs}
         self._broken: set[GrowingSegment] = set()
         self._large: set[str] = set()
 
@@ -67,7 +67,8 @@ class Sealer:
         Few rows do not start a segment; a growing one gets them at the latest when it is sealed.
         Only a sealed segment counts against the budget, like open batches in memory.
         """
-        segment = self._growing.get((stream, rows.extents))
+        growing = self._growing[stream]
+        segment = growing.get(rows.extents)
         try:
             if segment is None:
                 if rows.rows < WRITTEN_AT_ONCE_ROWS:
@@ -75,16 +76,16 @@ class Sealer:
                 if not is_plain(rows.batch):
                     return None
                 segment = self._begin(stream, rows.batch.schema)
-                self._growing[stream, rows.extents] = segment
+                growing[rows.extents] = segment
             before = segment.size_bytes
             self._segments.add(segment, rows.batch)
         except StreamError as error:
             if not self._budget.is_lossy or not is_full(error):
                 raise
-            self._ledger.full_disk_total += 1
+            self._note_full_disk()
             if segment is not None:
                 # Its rows are lost; they are counted when it is sealed.
-                del self._growing[stream, rows.extents]
+                del growing[rows.extents]
                 self._broken.add(segment)
             return None
         # The rows cannot be counted later if they are shed.
@@ -105,7 +106,8 @@ class Sealer:
                 continue
             written = [part for part in parts if isinstance(part, WrittenRows)]
             grown = list(dict.fromkeys(part.segment for part in written))
-            self._growing = {k: other for k, other in self._growing.items() if other not in grown}
+            for extents in [k for k, each in self._growing[stream].items() if each in grown]:
+                del self._growing[stream][extents]
             lost = [part for part in written if part.segment in self._broken]
             if lost:
                 self._broken.difference_update(part.segment for part in lost)
@@ -150,15 +152,15 @@ class Sealer:
             except StreamError as error:
                 if not is_full(error):
                     raise
-                with self._lock:
-                    self._ledger.full_disk_total += 1
+                self._note_full_disk()
         return Shed(stream, UNNUMBERED, rows.num_rows, None, extents)
 
     def abandon(self) -> None:
         """Delete unfinished segments."""
-        for segment in self._growing.values():
-            self._segments.abandon(segment)
-        self._growing = {}
+        for growing in self._growing.values():
+            for segment in growing.values():
+                self._segments.abandon(segment)
+            growing.clear()
 
     def _written(self, stream: str, parts: Sequence[Part]) -> list[Message]:
         """Make segments of parts, and a gap of those for which the disk has no room."""
@@ -198,7 +200,7 @@ class Sealer:
         except StreamError as error:
             if not self._budget.is_lossy or not is_full(error):
                 raise
-            self._ledger.full_disk_total += 1
+            self._note_full_disk()
             return self._gap(stream, parts)
         with self._lock:
             self._ledger.on_sealed(written.size_bytes)
@@ -208,6 +210,10 @@ class Sealer:
         elif rows > FIRST_DIVIDED_ROWS:
             self._large.discard(stream)
         return _batch(stream, rows, combined(parts), written)
+
+    def _note_full_disk(self) -> None:
+        with self._lock:
+            self._ledger.full_disk_total += 1
 
     def _gap(self, stream: str, parts: Sequence[Part]) -> Shed:
         """Return the gap for rows that are shed before they become a batch."""

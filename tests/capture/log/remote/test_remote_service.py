@@ -330,7 +330,7 @@ def test_requests_that_pile_up_end_the_connection(plain: Served) -> None:
         unread: list[Any] = []
         with suppress(pa.ArrowException):
             unread.extend(
-                one.client.do_get(ticket, one.options(5)) for _ in range(MAX_REQUESTS + 1)
+                one.client.do_get(ticket, one.options(60)) for _ in range(MAX_REQUESTS + 1)
             )
         assert plain.refused == {"too_many_requests": 1}
         table = two.pull("a", 0)
