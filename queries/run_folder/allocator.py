@@ -15,12 +15,12 @@ KEPT_BYTES = 256 << 20
 """The most freed memory at the end of a heap that a process keeps."""
 
 _GROWTH_BYTES = 16 << 20
-_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX, _ARENA_MAX = -1, -2, -4, -8
 """Parameters of ``mallopt(3)``."""
 
 
 def keep_freed_memory() -> None:
-    """Keep up to ``KEPT_BYTES`` of freed memory in each heap of this process, Arrow's included.
+    """Keep up to ``KEPT_BYTES`` of freed memory in the one heap of all threads, Arrow's included.
 
     To be called before pyarrow is imported. Where users have set glibc's or Arrow's allocator by
     the environment, or the C library has no ``mallopt``, that part stays as it is.
@@ -35,5 +35,7 @@ def keep_freed_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP_MAX, 0)
+        # What one thread has freed is of use to the others, which are new for each step.
+        mallopt(_ARENA_MAX, 1)
         mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
         mallopt(_TOP_PAD, _GROWTH_BYTES)

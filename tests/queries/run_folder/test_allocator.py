@@ -11,6 +11,7 @@ from gscope.queries.run_folder.allocator import KEPT_BYTES
 
 PROGRAM = """
 import json, resource, sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from gscope.queries.run_folder.startup import settle
 settle()
@@ -36,6 +37,20 @@ found["large"] = repeated(lambda: b"x" * (64 << 20))
 found["small"] = repeated(lambda: [b"x" * (1 << 20) for _ in range(64)])
 numbers = pa.array(range(1 << 20))
 found["arrow"] = repeated(lambda: numbers.cast(pa.float64()))
+
+def in_turn(pools):
+    counts = []
+    for pool in pools:
+        before = faults()
+        pool.submit(lambda: len(b"x" * (48 << 20))).result()
+        counts.append(faults() - before)
+    return max(counts[1:])
+
+# All threads live while one after the other works.
+pools = [ThreadPoolExecutor(1) for _ in range(4)]
+for pool in pools:
+    pool.submit(bytes, 100_000).result()
+found["of another thread"] = in_turn(pools)
 at_rest = resident()
 taken = b"x" * (1 << 30)
 del taken
@@ -68,7 +83,8 @@ def _found(**given: str) -> dict[str, int | str]:
 def test_memory_that_is_needed_again_is_not_cleared_again() -> None:
     found = _found()
     assert found["pool"] == "system"
-    assert max(int(found[name]) for name in ("large", "small", "arrow")) < FEW < PAGES // 10
+    kinds = ("large", "small", "arrow", "of another thread")
+    assert max(int(found[name]) for name in kinds) < FEW < PAGES // 10
     assert int(found["kept"]) <= KEPT_BYTES
 
 
