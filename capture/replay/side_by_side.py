@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from gscope.capture.replay.trace_interface import TraceInterface
 
-PART_BYTES = 16 << 20
-"""About the most that an interface reads in a step: some thousandths of a second of work."""
+PART_BYTES = 32 << 20
+"""About the most that an interface reads in a step: a hundredth of a second of work or two. At its end all
+wait for the one that has emptied an output buffer more, so short steps cost more than long ones."""
 
 
 class SideBySide:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from gscope.capture.log.stream_heartbeat import StreamHeartbeat
     from gscope.capture.replay.trace_interface import TraceInterface
 
-HEARTBEAT_PACKETS = 250_000
+HEARTBEAT_PACKETS = 1_000_000
 HEARTBEAT_SECONDS = 0.25
 """Heartbeats are sent after this many packets or seconds, whichever comes first."""
 
