@@ -143,12 +143,14 @@ class Daemon:
         self._follow(supervisor_fd)
         # Imported once the settings are known to be valid: numba and pyarrow take most of the
         # start-up time.
+        from gscope.capture.interface.division import with_block_bytes
         from gscope.capture.replay.open_inputs import OpenInputs
         from gscope.capture.replay.replay_capture import replay_capture
         from gscope.capture.replay.replay_stop import ReplayStop
 
         self._phases["imports_s"] = time.perf_counter() - began
         program = self._program()
+        settings = with_block_bytes(program, settings)
         stop = self._offer(ReplayStop())
         with OpenInputs(settings, stop) as inputs:
 

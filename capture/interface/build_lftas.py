@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from gscope.capture.interface.division import parts_of
 from gscope.capture.interface.memory_budget import ensure_fits
 from gscope.capture.lfta.cache import compiling_noted, load_kernel, prune_kernels
+from gscope.capture.lfta.divided_engine import DividedEngine
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.shedding.thresholds import initial_sampling
@@ -66,7 +68,7 @@ def compiled_engines(
         ensure_fits(program.lftas, settings, sizes, [slots[lfta.name] for lfta in program.lftas])
         sampling = initial_sampling(program, settings.shedding)
 
-        def make(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
+        def together(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
             if packet_file is None:
                 return LftaRuntime(program.lftas, interface, sizes, kernel, emit, sampling=sampling)
             from gscope.capture.saving.packet_saver import PacketSaver
@@ -75,16 +77,24 @@ def compiled_engines(
             rows = marked.take_rows if packet_file.is_second_pass else emit
             return LftaRuntime(program.lftas, interface, sizes, kernel, rows, marked, sampling)
 
-        make(settings.interfaces[0].name, lambda _lfta, batch: batch.release()).process(
-            _no_packets(), 0
-        )
+        def in_parts(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
+            lftas = [lfta for lfta in program.lftas if interface in lfta.interfaces]
+            shares = (lftas[part::parts] for part in range(parts))
+            return DividedEngine(
+                [LftaRuntime(share, interface, sizes, kernel, emit) for share in shares],
+                [lfta.name for lfta in lftas],
+            )
+
+        parts = 1 if packet_file is not None or is_live else parts_of(program, settings)
+        first = settings.interfaces[0].name
+        together(first, lambda _lfta, batch: batch.release()).process(_no_packets(), 0)
         # Flushes no LFTA. It loads the flush kernel before the first epoch ends: packets do not
         # wait for a compiler.
         kernel.tiers.functions.flush(-1, np.zeros(1, np.int64), 0)
     if is_live:
         kernel.tiers.optimize()
     prune_kernels()
-    return make
+    return together if parts == 1 else in_parts
 
 
 def _table_slots(settings: CaptureSettings) -> int:

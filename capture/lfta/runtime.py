@@ -125,7 +125,7 @@ class LftaRuntime:
     tables, scratch areas and ``settings.buffers`` output buffers for each LFTA.
 
     Args:
-        lftas: LFTAs of the kernel; those attached to ``interface`` are run.
+        lftas: LFTAs of the kernel, or some of them; those attached to ``interface`` are run.
         interface: name of the interface.
         settings: sizes of their memory.
         kernel: the compiled LFTAs.
@@ -232,6 +232,11 @@ class LftaRuntime:
             self._marked.save(block, first, self._position)
         self._kernel.tiers.count(self._position - first)
         return self._position
+
+    @property
+    def lftas(self) -> tuple[str, ...]:
+        """The names of the LFTAs that it runs."""
+        return tuple(running.lfta.name for running in self._lftas.values())
 
     @property
     def marks_packets(self) -> bool:

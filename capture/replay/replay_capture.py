@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gscope.capture.interface.base import attach
 from gscope.capture.interface.build_lftas import compiled_engines
+from gscope.capture.interface.division import with_block_bytes
 from gscope.capture.interface.summary import CaptureSummary
 from gscope.capture.process.observers import CaptureObservers
 from gscope.capture.replay.open_inputs import OpenInputs
@@ -54,6 +55,7 @@ def replay_capture(
         StreamError: the log cannot be written.
     """
     stop = stop or ReplayStop()
+    settings = with_block_bytes(program, settings)
     with OpenInputs(settings, stop) if inputs is None else nullcontext(inputs) as opened:
         began = time.perf_counter()
         with stop.watching(opened):

@@ -388,7 +388,7 @@ SETTINGS: tuple[Setting, ...] = (
         "block_bytes",
         SIZE,
         _CAPTURE.block_bytes,
-        "bytes to read from a capture at a time. Default: 512K",
+        "bytes to read from a capture at a time. Default: 512K, or 4M if LFTAs run in parts",
         flag="--block",
     ),
     Setting(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gscope.capture.kernels.native.machine_code import Optimization
 from gscope.capture.lfta import cache
 from gscope.capture.lfta.cache import load_kernel
+from gscope.capture.lfta.divided_engine import DividedEngine
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.lfta.native_kernel import DECODER_SOURCE, KernelCode, KernelSource
 from gscope.capture.lfta.runtime import LftaEngine, LftaRuntime
@@ -86,6 +87,21 @@ def replaced(settings: LftaSettings | None = None) -> Make:
 
         kernel = replace(kernel, tiers=tiers)
         return Swapped(lftas, "main", settings or LftaSettings(), kernel, emit)
+
+    return make
+
+
+def divided(settings: LftaSettings | None = None, parts: int = 3) -> Make:
+    """LFTAs in parts, each with a thread."""
+
+    def make(lftas: Sequence[Lfta], emit: Collector) -> LftaEngine:
+        kernel = load_kernel(lftas)
+        sizes = settings or LftaSettings()
+        shares = [lftas[part::parts] for part in range(min(parts, len(lftas)))]
+        return DividedEngine(
+            [LftaRuntime(share, "main", sizes, kernel, emit) for share in shares],
+            [lfta.name for lfta in lftas],
+        )
 
     return make
 

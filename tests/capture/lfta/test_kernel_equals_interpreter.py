@@ -1,6 +1,7 @@
 """Compiled and interpreted LFTAs give the same answer, however packets, beats and memory fall.
 
-Compiled ones give the same rows in the same order, optimised or not, and when one replaces the other.
+Compiled ones give the same rows in the same order, optimised or not, when one replaces the other, and in
+parts side by side.
 
 The tests search a little; ``pytest -m bench`` with this file searches ten times as long.
 """
@@ -22,7 +23,14 @@ from tests.capture.lfta.lfta_builders import (
     partial,
     selection,
 )
-from tests.capture.lfta.lfta_collect import answer, compiled, interpreted, replaced, run
+from tests.capture.lfta.lfta_collect import (
+    answer,
+    compiled,
+    divided,
+    interpreted,
+    replaced,
+    run,
+)
 from tests.capture.lfta.lfta_strategies import beats, blocks_of, lftas, nanoseconds, traffic
 
 from gscope.capture.lfta.settings import LftaSettings
@@ -143,6 +151,13 @@ def assert_agreement(
     by_both, swapped = run(replaced(small), queries, blocks, clock)
     assert repr(by_both) == repr(rows)  # NaN equals itself there
     assert swapped.interface_counters == engine.interface_counters
+    if len(queries) > 1:
+        in_parts, parts = run(divided(small), queries, blocks, clock)
+        assert repr(in_parts) == repr(rows)
+        assert parts.interface_counters == engine.interface_counters
+        assert parts.bound_ns == engine.bound_ns
+        names = [lfta.name for lfta in queries]
+        assert [*map(parts.lfta_counters, names)] == [*map(engine.lfta_counters, names)]
     for lfta in queries:
         assert answer(lfta, rows[lfta.name]) == answer(lfta, expected[lfta.name])
         mine, theirs = engine.lfta_counters(lfta.name), oracle.lfta_counters(lfta.name)
