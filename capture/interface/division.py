@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 LEAST_LFTAS = 4
 """LFTAs for which a part is worth its own decoding of all packets."""
 
+MOST_PARTS = 4
+"""Parts of one interface at most. A third of their work is to hand over rows, for which all parts need the
+interpreter."""
+
 BLOCK_BYTES = 4 << 20
 """Bytes of input in a block whose packets several threads process: all wait for the last of them."""
 
@@ -35,7 +39,7 @@ def parts_of(program: Program, settings: CaptureSettings) -> int:
         return 1
     (interface,) = settings.interfaces
     lftas = sum(interface.name in lfta.interfaces for lfta in program.lftas)
-    return max(1, min(usable_cores(), lftas // LEAST_LFTAS))
+    return max(1, min(usable_cores(), lftas // LEAST_LFTAS, MOST_PARTS))
 
 
 def with_block_bytes(program: Program, settings: CaptureSettings) -> CaptureSettings:

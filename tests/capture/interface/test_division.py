@@ -13,7 +13,13 @@ from tests.capture.lfta.lfta_collect import answer
 from tests.support.requirements import CAPTURES, needs_captures
 
 from gscope.capture.interface import division
-from gscope.capture.interface.division import BLOCK_BYTES, LEAST_LFTAS, parts_of, with_block_bytes
+from gscope.capture.interface.division import (
+    BLOCK_BYTES,
+    LEAST_LFTAS,
+    MOST_PARTS,
+    parts_of,
+    with_block_bytes,
+)
 from gscope.capture.interface.open_log import open_log
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.log.log import StreamLog, read_log
@@ -70,6 +76,8 @@ def test_a_part_has_a_core_and_some_lftas(cores: Callable[[int], None]) -> None:
         cores(number)
         found.append(parts_of(program, settings))
     assert found == [1, 2, len(TEXTS) // LEAST_LFTAS]
+    many = replace(program, lftas=program.lftas * MOST_PARTS)
+    assert parts_of(many, settings) == MOST_PARTS
     few = replace(program, lftas=program.lftas[: 2 * LEAST_LFTAS - 1])
     assert parts_of(few, settings) == 1
 
