@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from gscope.capture.interface.divided_engine import DividedEngine
 from gscope.capture.interface.division import parts_of
 from gscope.capture.interface.memory_budget import ensure_fits
 from gscope.capture.lfta.cache import compiling_noted, load_kernel, prune_kernels
-from gscope.capture.lfta.divided_engine import DividedEngine
 from gscope.capture.lfta.runtime import LftaRuntime
 from gscope.capture.lfta.settings import LftaSettings
 from gscope.capture.shedding.thresholds import initial_sampling

@@ -9,6 +9,7 @@ import pwd
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +36,13 @@ USER = next(
 
 
 def fields_of(pid: int) -> list[dict[str, str]]:
-    """What /proc says of each thread of a process."""
+    """What /proc says of each thread of a process; some may end meanwhile."""
     found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        lines = (task / "status").read_text().splitlines()
-        found.append(dict(line.split(":\t", 1) for line in lines if ":\t" in line))
+        with suppress(FileNotFoundError, ProcessLookupError):
+            lines = (task / "status").read_text().splitlines()
+            found.append(dict(line.split(":\t", 1) for line in lines if ":\t" in line))
+    assert found
     return found
 
 

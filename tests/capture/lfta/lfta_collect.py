@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from gscope.capture.interface.divided_engine import DividedEngine
 from gscope.capture.kernels.native.machine_code import Optimization
 from gscope.capture.lfta import cache
 from gscope.capture.lfta.cache import load_kernel
-from gscope.capture.lfta.divided_engine import DividedEngine
 from gscope.capture.lfta.interpreter import LftaInterpreter
 from gscope.capture.lfta.native_kernel import DECODER_SOURCE, KernelCode, KernelSource
 from gscope.capture.lfta.runtime import LftaEngine, LftaRuntime
