@@ -158,6 +158,8 @@ def assert_agreement(
         assert parts.bound_ns == engine.bound_ns
         names = [lfta.name for lfta in queries]
         assert [*map(parts.lfta_counters, names)] == [*map(engine.lfta_counters, names)]
+        # Streams keep the order of the program.
+        assert [*parts.heartbeat(parts.bound_ns)] == names
     for lfta in queries:
         assert answer(lfta, rows[lfta.name]) == answer(lfta, expected[lfta.name])
         mine, theirs = engine.lfta_counters(lfta.name), oracle.lfta_counters(lfta.name)
