@@ -77,6 +77,8 @@ def compiled_engines(
             rows = marked.take_rows if packet_file.is_second_pass else emit
             return LftaRuntime(program.lftas, interface, sizes, kernel, rows, marked, sampling)
 
+        parts = 1 if packet_file is not None else parts_of(program, settings)
+
         def in_parts(interface: str, emit: Callable[[str, ColumnBatch], None]) -> LftaEngine:
             lftas = [lfta for lfta in program.lftas if interface in lfta.interfaces]
             shares = (lftas[part::parts] for part in range(parts))
@@ -85,7 +87,6 @@ def compiled_engines(
                 [lfta.name for lfta in lftas],
             )
 
-        parts = 1 if packet_file is not None or is_live else parts_of(program, settings)
         first = settings.interfaces[0].name
         together(first, lambda _lfta, batch: batch.release()).process(_no_packets(), 0)
         # Flushes no LFTA. It loads the flush kernel before the first epoch ends: packets do not

@@ -21,8 +21,9 @@ _R = TypeVar("_R")
 class DividedEngine:
     """Runs LFTAs in parts, each in a thread; see ``LftaEngine``.
 
-    Each part decodes and counts all packets, and has LFTAs of its own: parts write nothing in common. The
-    calling thread runs the first part, and waits for the others. Batches are emitted by all threads.
+    Each part decodes and counts all packets, and has LFTAs of its own: parts write nothing in
+    common. The calling thread runs the first part, and waits for the others. Batches are emitted by
+    all threads.
 
     Args:
         parts: runtimes that neither sample nor save packets, at least two.
@@ -84,7 +85,7 @@ class DividedEngine:
         return self._of_lfta[lfta].lfta_counters(lfta)
 
     def _each(self, work: Callable[[LftaRuntime], _R]) -> list[_R]:
-        """Return the result of ``work`` for each part, in order; raise what it raises for one of them."""
+        """Return the result of ``work`` for each part, in order, or raise what it raises."""
         first, *others = self._parts
         if self._pool is None:
             return [work(part) for part in self._parts]

@@ -1,7 +1,7 @@
 """Whether the LFTAs of a replay run in parts, each on a core of its own.
 
-A replay of one interface with many LFTAs would leave all other cores idle until the first epoch ends. Several
-interfaces share the cores anyway (``capture/replay/side_by_side.py``).
+A replay of one interface with many LFTAs would leave all other cores idle until the first epoch
+ends. Several interfaces share the cores anyway (``capture/replay/side_by_side.py``).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ LEAST_LFTAS = 4
 """LFTAs for which a part is worth its own decoding of all packets."""
 
 MOST_PARTS = 4
-"""Parts of one interface at most. A third of their work is to hand over rows, for which all parts need the
-interpreter."""
+"""Parts of one interface at most. A third of their work is to hand over rows, for which all parts
+need the interpreter."""
 
 BLOCK_BYTES = 4 << 20
-"""Bytes of input in a block whose packets several threads process: all wait for the last of them."""
+"""Bytes of a block that several threads process: at its end, all wait for the last of them."""
 
 
 def parts_of(program: Program, settings: CaptureSettings) -> int:
     """Return the number of parts in which the LFTAs of each interface run; 1 if they run together.
 
-    They run together where packets are not there as fast as they can be processed, and where LFTAs decide
+    They run together in a live capture, where a clock holds packets back, and where LFTAs decide
     together about a packet: whether it is saved, or counted as shed.
     """
     is_held_back = settings.speed is not None or settings.heartbeat_every_tick

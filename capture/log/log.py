@@ -1,9 +1,9 @@
 """The stream log: the output of LFTAs, kept until every consumer has acknowledged it.
 
 One thread at a time writes a stream, and several may ``append`` to streams of their own. While one
-writes heartbeats or ends (``write_heartbeat``, ``end``), no other appends. A further thread may write
-streams of answers (``write_answers``). Any number of threads read and acknowledge. Memory is bounded by
-the open batches and the number of retained messages, disk by the budget.
+writes heartbeats or ends (``write_heartbeat``, ``end``), no other appends. A further thread may
+write streams of answers (``write_answers``). Any number of threads read and acknowledge. Memory is
+bounded by the open batches and the number of retained messages, disk by the budget.
 
 Files: ``index`` and ``acknowledged.json`` (see ``index.py``), ``segments/*.parquet``. A segment is
     written completely before the index lists it, and is removed after the acknowledgement is

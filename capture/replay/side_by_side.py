@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from gscope.capture.replay.trace_interface import TraceInterface
 
 PART_BYTES = 32 << 20
-"""About the most that an interface reads in a step: a hundredth of a second of work or two. At its end all
-wait for the one that has emptied an output buffer more, so short steps cost more than long ones."""
+"""About the most that an interface reads in a step: a hundredth of a second of work or two. At its
+end all wait for the one that has emptied an output buffer more, so short steps cost more."""
 
 
 class SideBySide:

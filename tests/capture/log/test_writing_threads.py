@@ -1,4 +1,4 @@
-"""Threads that write streams of their own: each row is in the log once, whoever seals it."""
+"""Threads that write streams of their own: each row is in the log once, whichever seals it."""
 
 from __future__ import annotations
 
