@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gscope.capture.sources.af_packet import index
 from gscope.capture.sources.af_packet.block_layout import (
     ADDRESS_BYTES,
     BLOCK_HEADER_BYTES,
@@ -21,17 +22,15 @@ from gscope.capture.sources.af_packet.kernel_api import (
     RING_REQUEST,
     SOL_PACKET,
 )
+from gscope.capture.sources.block import PADDING_BYTES, Block
 from gscope.errors import CaptureError, UsageError
 from gscope.queries.os_errors import os_reason
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
     import socket
-    from types import ModuleType
 
     from numpy.typing import NDArray
-
-    from gscope.capture.sources.block import Block
 
 DEFAULT_RING_BYTES = 64 << 20
 """Two thirds of a second at 500,000 packets/s of 96 captured bytes."""
@@ -40,6 +39,9 @@ RETIRE_MS = 50
 """The kernel hands over a block with a packet after this time, full or not. With a shorter time, a
 stalled reader of an almost silent interface runs out of blocks sooner; with a longer one, answers
 are delayed."""
+
+USUAL_BLOCKS = 256
+"""However few packets come, a reader may stand still for 256 times ``RETIRE_MS``: 12.8 s."""
 
 LEAST_BLOCK_BYTES = 256 << 10
 """Room for the largest packet that segmentation offload usually makes (64 KB)."""
@@ -68,7 +70,9 @@ class RingShape:
 
     @classmethod
     def of(cls, ring_bytes: int) -> RingShape:
-        """Return the shape of a ring of at most ``ring_bytes``, with 32 or more blocks if they fit.
+        """Return the shape of a ring of at most ``ring_bytes``, in ``USUAL_BLOCKS`` if they fit.
+
+        Blocks of a larger ring are not larger than ``MOST_BLOCK_BYTES``.
 
         Raises:
             UsageError: the size is out of range.
@@ -80,7 +84,7 @@ class RingShape:
             )
             raise UsageError(message)
         block_bytes = MOST_BLOCK_BYTES
-        while block_bytes > LEAST_BLOCK_BYTES and ring_bytes // block_bytes < 32:
+        while block_bytes > LEAST_BLOCK_BYTES and ring_bytes // block_bytes < USUAL_BLOCKS:
             block_bytes //= 2
         return cls(block_bytes, ring_bytes // block_bytes)
 
@@ -97,6 +101,10 @@ class MappedRing:
         packet_socket: a TPACKET_V3 socket without a ring. Closing it does not release the ring;
             ``close`` does.
         shape: size and number of the blocks.
+
+    Attributes:
+        most_taken: the most blocks that ``take`` returns as one.
+        taken: how many it has returned; 0 once they were given back.
 
     Raises:
         CaptureError: the kernel refuses, most often for lack of memory.
@@ -121,36 +129,47 @@ class MappedRing:
         self._bytes: NDArray[np.uint8] = np.frombuffer(mapping, np.uint8)
         self._begin = int(self._bytes.ctypes.data)
         self._cursor = 0
+        self.most_taken = min(MOST_BLOCK_BYTES // shape.block_bytes, max(1, shape.blocks // 16))
+        self.taken = 0
 
     def take(self) -> Block | None:
-        """Return the next block, not yet indexed, or None if the kernel has not handed it over.
+        """Return the next blocks as one, not yet indexed, or None if the kernel has handed none over.
 
-        Returns the same block until ``give_back``.
+        They lie side by side and have at most ``MOST_BLOCK_BYTES`` together. It is always the same
+        object, so the ones before must have been given back.
         """
-        return self._blocks[self._cursor] if kernels().is_ready(self._address) else None
+        block_bytes = self.shape.block_bytes
+        most = min(self.most_taken, self.shape.blocks - self._cursor)
+        self.taken = index.ready_blocks(self._address, block_bytes, most)
+        if not self.taken:
+            return None
+        block, begin = self._block, self._cursor * block_bytes
+        block.data = self._bytes[begin : begin + self.taken * block_bytes + PADDING_BYTES]
+        return block
 
     def give_back(self) -> None:
-        """Return the block from ``take`` to the kernel."""
-        kernels().give_back(self._address)
-        self._cursor = (self._cursor + 1) % self.shape.blocks
+        """Return the blocks from ``take`` to the kernel."""
+        index.give_back(self._address, self.shape.block_bytes, self.taken)
+        self._cursor = (self._cursor + self.taken) % self.shape.blocks
+        self.taken = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether the ring holds no packet after those that were given back."""
-        return bool(kernels().is_untouched(self._address))
+        return bool(index.is_untouched(self._address))
 
     @property
     def ready_blocks(self) -> int:
         """Number of blocks that the kernel handed over and that were not given back."""
-        for ahead in range(self.shape.blocks):
-            number = (self._cursor + ahead) % self.shape.blocks
-            if not kernels().is_ready(self._begin + number * self.shape.block_bytes):
-                return ahead
-        return self.shape.blocks
+        size, behind = self.shape.block_bytes, self.shape.blocks - self._cursor
+        ready: int = index.ready_blocks(self._address, size, behind)
+        if ready == behind:
+            ready += index.ready_blocks(self._begin, size, self._cursor)
+        return ready
 
     def close(self) -> None:
         """Release the mapping, which lives on until the last block that a caller holds."""
-        self.__dict__.pop("_blocks", None)
+        self.__dict__.pop("_block", None)
         self._bytes = np.empty(0, np.uint8)
 
     @property
@@ -158,28 +177,9 @@ class MappedRing:
         return self._begin + self._cursor * self.shape.block_bytes
 
     @functools.cached_property
-    def _blocks(self) -> list[Block]:
-        from gscope.capture.sources.block import PADDING_BYTES, Block
-
-        block_bytes = self.shape.block_bytes
-        packets = (block_bytes - BLOCK_HEADER_BYTES) // _MIN_PACKET_BYTES
-        blocks = []
-        for begin in range(0, self.shape.size_bytes, block_bytes):
-            block = Block.allocate(0, packets)
-            block.data = self._bytes[begin : begin + block_bytes + PADDING_BYTES]
-            blocks.append(block)
-        return blocks
-
-
-@functools.cache
-def kernels() -> ModuleType:
-    """Return the module of the compiled kernels of a ring.
-
-    Numba takes ten times as long to import as a device to open; packets are let in before.
-    """
-    from gscope.capture.sources.af_packet import index
-
-    return index
+    def _block(self) -> Block:
+        # Each block of the kernel has a header of its own: several have room for fewer packets.
+        return Block.allocate(0, (MOST_BLOCK_BYTES - BLOCK_HEADER_BYTES) // _MIN_PACKET_BYTES)
 
 
 def load_kernels() -> None:
@@ -187,18 +187,16 @@ def load_kernels() -> None:
 
     The first time on a machine that takes seconds.
     """
-    from gscope.capture.sources.block import Block
-
     block = Block.allocate(BLOCK_HEADER_BYTES, 1)
     block.data[:] = 0
     address = int(block.data.ctypes.data)
-    kernels().is_ready(address)
-    kernels().is_untouched(address)
-    kernels().give_back(address)
+    index.ready_blocks(address, 0, 1)
+    index.is_untouched(address)
+    index.give_back(address, 0, 1)
     for numbers in (block.caplen, block.wirelen, block.time_ns, block.offset, block.linktype):
         numbers[:] = 0
-    block.count, *_ = kernels().index_ring_block(
-        address, BLOCK_HEADER_BYTES, *(0,) * 4, *block.index_addresses
+    block.count, *_ = index.index_ring_blocks(
+        address, BLOCK_HEADER_BYTES, 1, *(0,) * 4, *block.index_addresses
     )
     block.count = 1
     assert block.wire_bytes == 0

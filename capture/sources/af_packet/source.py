@@ -16,6 +16,7 @@ from gscope.capture.sources.af_packet.block_layout import HEADROOM_BYTES
 from gscope.capture.sources.af_packet.derived_filter import compile_condition, conjunction
 from gscope.capture.sources.af_packet.device import look_up, unknown_device
 from gscope.capture.sources.af_packet.filter import Instruction, accept_all, compile_filter
+from gscope.capture.sources.af_packet.index import index_ring_blocks
 from gscope.capture.sources.af_packet.kernel_api import NETLINK_ROUTE, RTMGRP_LINK
 from gscope.capture.sources.af_packet.link_type import LINKTYPE_ETHERNET
 from gscope.capture.sources.af_packet.live_stats import LiveStats
@@ -34,7 +35,6 @@ from gscope.capture.sources.af_packet.ring import (
     RETIRE_MS,
     MappedRing,
     RingShape,
-    kernels,
     load_kernels,
 )
 from gscope.capture.sources.base import InputState, RingUse
@@ -114,11 +114,13 @@ class AfPacketSource:
         self._index = 0
         self._loopback = 0
         self._block: Block | None = None
+        self._rest_ns = 0
         self._program: list[Instruction] = []
         self._socket: socket.socket | None = None
         self._ring: MappedRing | None = None
         self._changes: socket.socket | None = None
         self._poll = select.poll()
+        self._poll_signals = select.poll()
         # Keeps the descriptor open while another thread writes to it.
         self._lock = threading.Lock()
         self._is_interrupted = False
@@ -250,12 +252,12 @@ class AfPacketSource:
             block = ring.take()
             if block is not None:
                 self._block = block
-                self._fill_index(block)
+                self._fill_index(block, ring.taken)
                 if block.count:
                     self._count_loss()
                     return block
                 self.release(block)
-            elif not self._wait(deadline):
+            elif not self._rest(deadline) and not self._wait(deadline):
                 self._count_loss()
                 return None
 
@@ -331,6 +333,8 @@ class AfPacketSource:
         self._loopback = loopback.index if loopback is not None else 0
         for each in (self._socket, self._changes, self._interruption):
             self._poll.register(each, select.POLLIN)
+        for each in (self._changes, self._interruption):
+            self._poll_signals.register(each, select.POLLIN)
         try:
             self._attach(device)
         except OSError as error:
@@ -351,16 +355,21 @@ class AfPacketSource:
         self._link = device.link_type.number
         self._state = InputState.UP if device.is_up else InputState.DOWN
 
-    def _fill_index(self, block: Block) -> None:
-        block.count, skipped, lost, hardware, wire_bytes = kernels().index_ring_block(
+    def _fill_index(self, block: Block, blocks: int) -> None:
+        block.count, skipped, lost, hardware, wire_bytes = index_ring_blocks(
             block.data.ctypes.data,
             self._shape.block_bytes,
+            blocks,
             self._snaplen,
             self._link,
             self._is_cooked,
             self._loopback,
             *block.index_addresses,
         )
+        most = self._open_ring().most_taken
+        if block.count and most > 1:
+            least_ns, greatest_ns = block.time_extent_ns
+            self._rest_ns = (greatest_ns - least_ns) // blocks * most
         stats = self.stats
         stats.received_packets += block.count + skipped + lost
         stats.filtered_packets += skipped
@@ -385,9 +394,7 @@ class AfPacketSource:
         """
         if self._is_interrupted:
             return False
-        left_ms = None
-        if deadline is not None:
-            left_ms = max(0, math.ceil((deadline - time.monotonic()) * 1000))
+        left_ms = None if deadline is None else _left_ms(deadline)
         began_ns = time.monotonic_ns()
         ready = dict(self._poll.poll(left_ms))
         self.stats.waited_ns = (self.stats.waited_ns or 0) + time.monotonic_ns() - began_ns
@@ -405,6 +412,22 @@ class AfPacketSource:
         if self._interruption in ready:
             os.eventfd_read(self._interruption)
             return False
+        return True
+
+    def _rest(self, deadline: float | None) -> bool:
+        """Let a busy interface fill as many blocks as are taken at once, unless something happens.
+
+        A reader that has slept finds cold caches, so it is woken for several blocks, not for each.
+        Return whether it has rested; it then looks for blocks before it rests again.
+        """
+        rest_ms, self._rest_ns = self._rest_ns // 1_000_000, 0
+        if deadline is not None:
+            rest_ms = min(rest_ms, _left_ms(deadline))
+        if not 0 < rest_ms < RETIRE_MS or self._is_interrupted:
+            return False
+        began_ns = time.monotonic_ns()
+        self._poll_signals.poll(rest_ms)
+        self.stats.waited_ns = (self.stats.waited_ns or 0) + time.monotonic_ns() - began_ns
         return True
 
     def _drain_changes(self) -> None:
@@ -458,3 +481,8 @@ class AfPacketSource:
             message = f"{self.name} is not open"
             raise CaptureError(message)
         return self._ring
+
+
+def _left_ms(deadline: float) -> int:
+    """Return the milliseconds until a moment of the monotonic clock, rounded up; at least 0."""
+    return max(0, math.ceil((deadline - time.monotonic()) * 1000))

@@ -12,7 +12,7 @@ from gscope.capture.sources.af_packet.block_layout import (
     HEADER_BYTES,
     HEADROOM_BYTES,
 )
-from gscope.capture.sources.af_packet.index import index_ring_block
+from gscope.capture.sources.af_packet.index import index_ring_blocks
 from gscope.capture.sources.block import Block
 
 if TYPE_CHECKING:
@@ -95,8 +95,9 @@ def index_bytes(
     cooked: bool = False,
     room: int = 64,
     around: int = 0xAA,
+    blocks: int = 1,
 ) -> tuple[Result, bytes, bytes]:
-    """Index ``data`` as a block in the middle of bytes of the value ``around``.
+    """Index ``data`` as ``blocks`` of one size, in the middle of bytes of the value ``around``.
 
     Returns:
         What was found, and the bytes before and behind the block as they are then.
@@ -106,9 +107,10 @@ def index_bytes(
     memory[margin : margin + len(data)] = np.frombuffer(data, np.uint8)
     inside = memory[margin:]
     block = Block.allocate(0, room)
-    found = index_ring_block(
+    found = index_ring_blocks(
         inside.ctypes.data,
-        len(data),
+        len(data) // blocks,
+        blocks,
         snaplen,
         LINKTYPE,
         cooked,

@@ -21,6 +21,7 @@ from tests.capture.sources.af_packet.network import (
 
 from gscope.capture.sources.af_packet.kernel_api import SIOCGHWTSTAMP, SIOCSHWTSTAMP
 from gscope.capture.sources.af_packet.packet_socket import Fanout, read_statistics
+from gscope.capture.sources.af_packet.ring import LEAST_BLOCK_BYTES, RETIRE_MS
 from gscope.errors import CaptureError, UsageError
 
 if TYPE_CHECKING:
@@ -109,6 +110,41 @@ def test_what_a_stalled_consumer_loses_is_counted_exactly(live: Opener) -> None:
     assert sent == handed + stats.dropped_packets == stats.received_packets == stats.kernel_packets
     send([numbered_frame(7, 60)])
     assert receive(source, 1) == [numbered_frame(7, 60)]
+
+
+@pytest.mark.slow
+def test_a_reader_that_stands_still_on_a_quiet_interface_loses_nothing(live: Opener) -> None:
+    """Each packet takes a whole block of the ring."""
+    source = live(ring_bytes=64 << 20)
+    frames = [numbered_frame(number, 60) for number in range(75)]
+    for each in frames:
+        send([each])
+        time.sleep((RETIRE_MS + 3) / 1000)
+    use = source.ring_use()
+    assert use.occupancy * use.size_bytes > 64 * LEAST_BLOCK_BYTES
+    assert receive(source, len(frames)) == frames
+    assert source.stats.dropped_packets == 0
+
+
+@pytest.mark.parametrize("ring_bytes", [2 << 20, 8 << 20])
+def test_a_ring_that_fills_many_times_hands_over_every_packet(
+    live: Opener, ring_bytes: int
+) -> None:
+    """Several blocks are taken as one, also where the ring begins anew."""
+    source = live(ring_bytes=ring_bytes)
+    frames = [numbered_frame(number, 1400) for number in range(500)]
+    largest = 0
+    for _ in range(3 * ring_bytes // (500 * 1500) + 3):
+        send(frames)
+        found: list[bytes] = []
+        while len(found) < len(frames):
+            more = receive(source, 1)
+            largest = max(largest, len(more))
+            found += more
+        assert found == frames
+    assert source.stats.dropped_packets == 0
+    is_joined = largest * 1400 > LEAST_BLOCK_BYTES
+    assert is_joined == (ring_bytes == 8 << 20)
 
 
 def test_a_block_in_hand_is_not_written_to(live: Opener) -> None:

@@ -109,6 +109,23 @@ def test_packets_beyond_the_index_arrays_are_reported() -> None:
     assert (len(result.packets), result.lost) == (4, 5)
 
 
+@given(
+    st.lists(st.lists(st.binary(max_size=99), max_size=6), min_size=1, max_size=5), st.booleans()
+)
+def test_packets_of_several_blocks_follow_each_other(
+    blocks: list[list[bytes]], cooked: bool
+) -> None:
+    """The last block claims a packet that it lacks."""
+    packets = [[RingPacket(data) for data in each] for each in blocks]
+    bodies = [*map(block_bytes, packets[:-1]), block_bytes(packets[-1], len(packets[-1]) + 1)]
+    size = max(map(len, bodies))
+    data = b"".join(body.ljust(size, b"\0") for body in bodies)
+    alone = [_index(*each, cooked=cooked).packets for each in packets]
+    result, _, _ = index_bytes(data, cooked=cooked, blocks=len(blocks))
+    assert result.packets == [packet for each in alone for packet in each]
+    assert result.lost == 1
+
+
 @st.composite
 def _damaged_blocks(draw: st.DrawFn) -> bytes:
     statuses = st.sampled_from([USER, USER | VLAN_VALID])
@@ -136,3 +153,17 @@ def test_nothing_outside_a_damaged_block_is_read_or_written(
         assert set(before) | set(behind) == {around}
         found.append(result)
     assert found[0] == found[1]
+
+
+@settings(max_examples=300)
+@given(st.lists(_damaged_blocks() | st.binary(max_size=300), min_size=2, max_size=4), st.booleans())
+def test_a_damaged_block_changes_nothing_in_its_neighbours(
+    blocks: list[bytes], cooked: bool
+) -> None:
+    size = max(map(len, blocks))
+    padded = [each.ljust(size, b"\0") for each in blocks]
+    alone = [index_bytes(each, cooked=cooked)[0] for each in padded]
+    result, _, _ = index_bytes(b"".join(padded), cooked=cooked, blocks=len(blocks))
+    assert result.packets == [packet for each in alone for packet in each.packets]
+    for counter in ("skipped", "lost", "hardware"):
+        assert getattr(result, counter) == sum(getattr(each, counter) for each in alone)
