@@ -71,6 +71,11 @@ class Hosts:
         wait_for(lambda: not any(map(is_alive, children)), "the end of the run's processes")
         self._process = self._started()
 
+    def processes(self) -> set[int]:
+        """The processes of the run and of both agents."""
+        own = {self._process.pid, *descendants(self._process.pid)}
+        return own.union(*(agent.processes() for agent in self.agents.values()))
+
     @property
     def reported(self) -> str:
         return self._error.read_text()

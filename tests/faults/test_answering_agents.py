@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.faults.faulty_run import Sender, number_of
+from tests.faults.halts import Halts
 from tests.faults.test_agent_kills import Hosts
 from tests.support.gscope_command import is_alive, status, wait_for
 
@@ -78,6 +79,27 @@ def test_a_killed_job_or_run_loses_nothing(hosts: Hosts, sender: Sender, rounds:
     last = {bit: max(number for number in seconds if number & 1 == bit) for bit in (0, 1)}
     assert not lacking(seconds, 0), f"agent a lost packets before {last[0]}: {hosts.reported}"
     assert not lacking(seconds, 1), f"agent b lost packets before {last[1]}: {hosts.reported}"
+    assert "lack" not in hosts.reported
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_processes_that_stand_still_lose_nothing(hosts: Hosts, sender: Sender, seed: int) -> None:
+    """Also while the job of an agent and the run are killed."""
+    sender.start()
+    hosts.await_rows("numbers", 1)
+    with Halts(hosts.processes, seed) as halts:
+        hosts.await_rows("numbers", ROWS_BETWEEN_KILLS)
+        kill(hosts, _JOB)
+        hosts.await_rows("numbers", 3 * ROWS_BETWEEN_KILLS)
+        hosts.kill_run()
+        hosts.await_rows("numbers", 3 * ROWS_BETWEEN_KILLS)
+    assert halts.halted >= 10
+    sender.stop()
+    hosts.end()
+    seconds = answered(hosts)
+    for bit in (0, 1):
+        assert not lacking(seconds, bit), hosts.reported
     assert "lack" not in hosts.reported
 
 

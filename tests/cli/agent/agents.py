@@ -60,6 +60,10 @@ class AgentProcess:
     def children(self) -> dict[int, str]:
         return descendants(self._process.pid)
 
+    def processes(self) -> set[int]:
+        """The agent and all processes below it."""
+        return {self._process.pid, *self.children()}
+
     def await_forgotten(self) -> None:
         """Wait until it has forgotten all captures."""
         folder = self.work_dir / "agent" / "captures"
