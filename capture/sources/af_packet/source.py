@@ -421,10 +421,10 @@ class AfPacketSource:
         Return whether it has rested; it then looks for blocks before it rests again.
         """
         rest_ms, self._rest_ns = self._rest_ns // 1_000_000, 0
-        if deadline is not None:
-            rest_ms = min(rest_ms, _left_ms(deadline))
         if not 0 < rest_ms < RETIRE_MS or self._is_interrupted:
             return False
+        if deadline is not None:
+            rest_ms = min(rest_ms, _left_ms(deadline))
         began_ns = time.monotonic_ns()
         self._poll_signals.poll(rest_ms)
         self.stats.waited_ns = (self.stats.waited_ns or 0) + time.monotonic_ns() - began_ns

@@ -7,6 +7,7 @@ import random
 import struct
 import time
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 from tests.capture.sources.af_packet.live_frames import numbered_frame, udp_frame
@@ -130,7 +131,7 @@ def test_a_reader_that_stands_still_on_a_quiet_interface_loses_nothing(live: Ope
 def test_a_ring_that_fills_many_times_hands_over_every_packet(
     live: Opener, ring_bytes: int
 ) -> None:
-    """Several blocks are taken as one, also where the ring begins anew."""
+    """Several blocks are taken as one, also where the ring starts over."""
     source = live(ring_bytes=ring_bytes)
     frames = [numbered_frame(number, 1400) for number in range(500)]
     largest = 0
@@ -145,6 +146,38 @@ def test_a_ring_that_fills_many_times_hands_over_every_packet(
     assert source.stats.dropped_packets == 0
     is_joined = largest * 1400 > LEAST_BLOCK_BYTES
     assert is_joined == (ring_bytes == 8 << 20)
+
+
+@pytest.mark.parametrize("ring_bytes", [2 << 20, 64 << 20])
+@pytest.mark.parametrize("span_s", [0.0, 0.002, 0.03])
+@pytest.mark.parametrize("timeout_s", [0.005, 0.2])
+def test_a_reader_rests_while_a_busy_interface_fills_as_many_blocks_as_it_takes(
+    live: Opener, ring_bytes: int, span_s: float, timeout_s: float
+) -> None:
+    source = live(ring_bytes=ring_bytes)
+    rests: list[int] = []
+    source._poll_signals = mock.Mock(poll=rests.append)
+    span_ms = 0.0
+    until = time.monotonic() + PATIENCE_S
+    while not span_ms:  # the kernel may close a block between two packets
+        assert time.monotonic() < until
+        send([numbered_frame(1, 60)])
+        time.sleep(span_s)
+        send([numbered_frame(2, 60)])
+        rests.clear()
+        block = source.next_block(5)
+        assert block is not None
+        if block.count == 2:
+            span_ms = int(block.time_ns[1] - block.time_ns[0]) / 1e6
+        elif source.next_block(5) is None:
+            pytest.fail("the second packet has not come")
+    rests.clear()
+    assert source.next_block(timeout_s) is None
+    taken = 4 if ring_bytes == 64 << 20 else 1
+    if taken > 1 and 1 <= taken * span_ms < RETIRE_MS:
+        assert rests == [pytest.approx(min(taken * span_ms, timeout_s * 1000), abs=1)]
+    else:
+        assert not rests
 
 
 def test_a_block_in_hand_is_not_written_to(live: Opener) -> None:
