@@ -23,8 +23,8 @@ SECOND_NS = 1_000_000_000
 MIN_LIVE_SKEW_NS = 50_000_000
 """Least skew of a live interface.
 
-The kernel hands over a block that is not full after its retire time of 20 ms, or at the next
-timeout if the block was opened just after one."""
+The kernel hands over a block that is not full after its retire time of 50 ms, or at the next
+timeout if the block was opened just after one; packets in it hold promises back."""
 
 LIVE_SKEW_NS = 200_000_000
 """Default skew of a live interface: time for a busy machine to hand packets over.

@@ -6,12 +6,11 @@ import os
 import random
 import signal
 import threading
-from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import TracebackType
+    from collections.abc import Callable, Iterable, Iterator
 
 MOST_AT_ONCE = 4
 LONGEST_S = 4.0
@@ -19,46 +18,36 @@ LONGEST_S = 4.0
 LONGEST_PAUSE_S = 0.3
 
 
-class Halts:
-    """Halts some of the processes at random moments, and lets them go on; all of them at the end.
+@contextmanager
+def halts(processes: Callable[[], Iterable[int]], seed: int) -> Iterator[list[int]]:
+    """Halt some of the processes at random moments, and let them go on; all of them at the end.
 
     Args:
         processes: called for the processes there are.
         seed: of the choice.
 
-    Attributes:
-        halted: how many times a process was halted.
+    Yields:
+        The processes halted so far, each as often as it was.
     """
+    choice, is_over = random.Random(seed), threading.Event()
+    halted: list[int] = []
 
-    def __init__(self, processes: Callable[[], Iterable[int]], seed: int) -> None:
-        self.halted = 0
-        self._processes = processes
-        self._random = random.Random(seed)
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._halt)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _halt(self) -> None:
-        while not self._is_over.wait(self._random.uniform(0, LONGEST_PAUSE_S)):
-            found = sorted(self._processes())
-            count = min(len(found), self._random.randint(1, MOST_AT_ONCE))
-            chosen = self._random.sample(found, count)
-            self.halted += len(chosen)
+    def halt() -> None:
+        while not is_over.wait(choice.uniform(0, LONGEST_PAUSE_S)):
+            found = sorted(processes())
+            chosen = choice.sample(found, min(len(found), choice.randint(1, MOST_AT_ONCE)))
+            halted.extend(chosen)
             _send(chosen, signal.SIGSTOP)
-            self._is_over.wait(self._random.uniform(0.05, LONGEST_S))
+            is_over.wait(choice.uniform(0.05, LONGEST_S))
             _send(chosen, signal.SIGCONT)
+
+    thread = threading.Thread(target=halt)
+    thread.start()
+    try:
+        yield halted
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def _send(processes: Iterable[int], number: signal.Signals) -> None:

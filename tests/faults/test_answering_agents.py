@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.faults.faulty_run import Sender, number_of
-from tests.faults.halts import Halts
+from tests.faults.halts import halts
 from tests.faults.test_agent_kills import Hosts
 from tests.support.gscope_command import is_alive, status, wait_for
 
@@ -88,13 +88,13 @@ def test_processes_that_stand_still_lose_nothing(hosts: Hosts, sender: Sender, s
     """Also while the job of an agent and the run are killed."""
     sender.start()
     hosts.await_rows("numbers", 1)
-    with Halts(hosts.processes, seed) as halts:
+    with halts(hosts.processes, seed) as halted:
         hosts.await_rows("numbers", ROWS_BETWEEN_KILLS)
         kill(hosts, _JOB)
         hosts.await_rows("numbers", 3 * ROWS_BETWEEN_KILLS)
         hosts.kill_run()
         hosts.await_rows("numbers", 3 * ROWS_BETWEEN_KILLS)
-    assert halts.halted >= 10
+    assert len(halted) >= 10
     sender.stop()
     hosts.end()
     seconds = answered(hosts)
