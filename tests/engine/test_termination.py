@@ -15,26 +15,31 @@ from gscope.engine.termination import EXIT_CODE
 if TYPE_CHECKING:
     from pathlib import Path
 
+# A line is one write: print makes two, and two threads speak here.
 HEAD = """
-import sys, threading, time, weakref
-from pathlib import Path
+import os, sys, threading, time, weakref
 from gscope.engine.termination import Termination
+def say(line):
+    os.write(1, line.encode() + b"\\n")
 termination = Termination()
 with termination.opening():
-    termination.close_first(lambda: print("closed", flush=True))
-print("ready", flush=True)
+    termination.close_first(lambda: say("closed"))
 """
 BUSY = {
-    "waiting": "threading.Event().wait()",
+    "waiting": """
+        say("ready")
+        threading.Event().wait()
+        """,
     "in the callback of a weak reference": """
         class Thing: pass
         def callback(_reference):
-            print("again", flush=True)
+            say("ready")
             while True:
                 time.sleep(0.01)
         reference = weakref.ref(Thing(), callback)
         """,
     "catching all": """
+        say("ready")
         while True:
             try:
                 time.sleep(0.01)
@@ -46,14 +51,16 @@ BUSY = {
         with termination.opening():
             termination.close_first(lambda: time.sleep(0.1))
             termination.close_first(pipe.set)
+        say("ready")
         pipe.wait()
         termination.wait_if_terminating()
         sys.exit(1)
         """,
     "with a lock held": """
-        with threading.Lock() as _:
-            threading.Lock().__enter__()
-            time.sleep(600)
+        lock = threading.Lock()
+        with lock:
+            say("ready")
+            lock.acquire()
         """,
 }
 
@@ -70,15 +77,15 @@ def test_it_ends_in_order(text: str, tmp_path: Path) -> None:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == EXIT_CODE
-        assert process.stdout.read().splitlines()[-1] == "closed"
+        assert process.stdout.read() == "closed\n"
 
 
 def test_what_is_being_opened_is_closed_too(tmp_path: Path) -> None:
     opens = """
     with termination.opening():
-        print("opening", flush=True)
+        say("opening")
         sys.stdin.readline()
-        termination.close_first(lambda: print("closed what was opened", flush=True))
+        termination.close_first(lambda: say("closed what was opened"))
     threading.Event().wait()
     """
     script = tmp_path / "opens.py"
@@ -92,7 +99,7 @@ def test_what_is_being_opened_is_closed_too(tmp_path: Path) -> None:
     )
     assert process.stdout is not None
     with process:
-        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "opening\n"]
+        assert process.stdout.readline() == "opening\n"
         process.send_signal(signal.SIGTERM)
         output, _ = process.communicate("go on\n", timeout=30)
         assert output == "closed what was opened\nclosed\n"
