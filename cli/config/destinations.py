@@ -169,4 +169,17 @@ def show_destinations(destinations: tuple[Destination, ...]) -> str:
     return "\n".join(each.url for each in destinations)
 
 
+def without_secrets(words: Sequence[str], destinations: Sequence[Destination]) -> tuple[str, ...]:
+    """Return the words of a command line with names of destinations for their URLs.
+
+    Args:
+        words: the command line.
+        destinations: those that it, or another origin of settings, gives.
+    """
+    # Of two URLs of which one begins the other, the longer one is replaced first.
+    for each in sorted(destinations, key=lambda found: len(found.url), reverse=True):
+        words = [word.replace(each.url, each.name) for word in words]
+    return tuple(words)
+
+
 DESTINATIONS = Kind("URL", parse_destinations, show_destinations, is_repeated=True, is_list=True)

@@ -18,6 +18,7 @@ from gscope.capture.log.agent.messages import FAILED, REPLAYED, SERVING, Capture
 from gscope.capture.log.remote.credentials import log_address
 from gscope.capture.settings import CaptureSettings
 from gscope.cli.config.capture_settings import capture_settings
+from gscope.cli.config.destinations import without_secrets
 from gscope.cli.rundir.run_dir import RunDir
 from gscope.cli.session.run_name import default_name
 from gscope.errors import GscopeError, StreamError, UsageError
@@ -60,7 +61,9 @@ def record(session: Session, observer: RunObserver) -> int:
         settings = _stored(session, run_dir, program)
         assert settings.relay is not None
         run_dir.file.change(
-            command=tuple(sys.argv[1:]), interfaces=session.input_names, is_live=True
+            command=without_secrets(sys.argv[1:], session.config.destinations),
+            interfaces=session.input_names,
+            is_live=True,
         )
         with _released_on_failure(settings):
             for each in settings.relay.inputs:

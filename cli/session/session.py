@@ -198,6 +198,7 @@ class Session:
     ) -> tuple[Outcome, Mapping[str, int]]:
         """Run all processes until everything is answered; return the outcome and rows by query."""
         from gscope.cli.config.cluster import job_secrets
+        from gscope.cli.config.destinations import without_secrets
         from gscope.cli.session.job_settings import job_settings, loads_early
         from gscope.cli.session.signals import signal_handlers
         from gscope.cli.supervision.liveness import SilenceLimits
@@ -206,7 +207,7 @@ class Session:
 
         config = self.config
         run_dir.file.change(
-            command=tuple(sys.argv[1:]),
+            command=without_secrets(sys.argv[1:], config.destinations),
             interfaces=self.input_names,
             is_live=self.is_live,
             folder=None if self.folder is None else str(self.folder.resolve()),

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+SECRET = "s3cret"
+"""The password in a URL, and its path."""
+
 IN_SILENCE = 1 << 32
 """A second far behind all packets; what is silent until then has had its last event long before."""
 
@@ -44,6 +47,10 @@ def rows_of(file: Path) -> list[dict[str, int]]:
         return [{name: int(value) for name, value in row.items()} for row in csv.DictReader(lines)]
 
 
+def holds_secret(file: Path) -> bool:
+    return SECRET.encode() in file.read_bytes()
+
+
 def outlet(work: Path, field: str) -> int:
     """Return a counter of the only destination; 0 before there is one."""
     outlets = status(work).get("outlets", ())
@@ -54,7 +61,8 @@ def test_a_killed_run_sends_each_row_of_its_file_once(
     work: Path, tmp_path: Path, server: HookServer
 ) -> None:
     out = tmp_path / "out"
-    begin = partial(detached, work, "-w", out, "--to", f"http://127.0.0.1:{server.port}/")
+    url = f"http://me:{SECRET}@127.0.0.1:{server.port}/{SECRET}"
+    begin = partial(detached, work, "-w", out, "--to", url)
     begun = begin()
     assert begun.returncode == 0, begun.stderr
     count = send(udp(n) for n in range(20))
@@ -62,6 +70,8 @@ def test_a_killed_run_sends_each_row_of_its_file_once(
     server.kill()
     count += send(udp(n) for n in range(count, count + 30))
     wait_for(lambda: outlet(work, "waiting_rows") == 30, "the rows in the spool")
+    assert f"http://127.0.0.1:{server.port}/…" in status(work)["run"]["command"]
+    assert not [file for file in work.rglob("*") if file.is_file() and holds_secret(file)]
     kill(work)
     server.start()
     begun = begin()
@@ -69,7 +79,7 @@ def test_a_killed_run_sends_each_row_of_its_file_once(
     count += send(udp(n) for n in range(count, count + 30))
     done = run("stop", "--work-dir", work)
     assert done.returncode == 0, done.stderr
-    assert f"{count} rows sent to http://127.0.0.1:{server.port}\n" in done.stdout
+    assert f"{count} rows sent to http://127.0.0.1:{server.port}/…\n" in done.stdout
     assert sorted(numbers(out, "csv")) == list(range(count))
     assert [(number, row["id"]) for _, number, row in server.rows] == [
         (each + 1, number) for each, number in enumerate(numbers(out, "csv"))

@@ -12,6 +12,7 @@ from gscope.cli.config.destinations import (
     parse_destination,
     parse_destinations,
     show_destinations,
+    without_secrets,
 )
 from gscope.cli.config.effective import GivenSetting, load_config
 from gscope.errors import UsageError
@@ -68,6 +69,14 @@ def test_a_name_shows_no_secret() -> None:
         parse_destination("kafka://a,b:9/t?config=secret").name,
     ]
     assert names == ["https://h:443/…", "syslog+tls://h:6514", "kafka://a,b:9/t"]
+
+
+def test_a_command_line_is_shown_without_secrets() -> None:
+    words = ["run", "--to", "http://h/a", "--to=http://h/a/b", "-e", "SELECT time FROM IP"]
+    found = parse_destinations("http://h/a\nhttp://h/a/b\nhttps://in.the/file")
+    shown = ("run", "--to", "http://h:80/…", "--to=http://h:80/…", "-e", "SELECT time FROM IP")
+    assert without_secrets(words, found) == shown
+    assert without_secrets(words, ()) == tuple(words)
 
 
 def test_destinations_are_read_back_as_they_are_shown() -> None:
