@@ -117,7 +117,7 @@ with_allowed = option_group(
         heading="Other hosts",
         metavar="DURATION",
         callback=quantity(parse_positive_duration),
-        help="End a capture, and discard its rows, when its run has not been heard for DURATION."
+        help="End a capture, and discard its rows, when its run has been silent for DURATION."
         " Default: 10min.",
     ),
     option(

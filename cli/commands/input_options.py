@@ -89,7 +89,8 @@ _SHARED = (
         metavar="DURATION",
         callback=quantity(parse_positive_duration),
         help="Continue without an input that has been silent for DURATION; its rows of epochs that"
-        " end meanwhile are late if it returns. Default: wait for it.",
+        " end meanwhile are late if it returns. At least --failure-timeout (5s by default). Default:"
+        " wait for it.",
     ),
 )
 

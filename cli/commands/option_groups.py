@@ -370,14 +370,21 @@ def _names_of(
     return tuple(map(interface_name, given))
 
 
-def with_config(*, without: tuple[str, ...] = (), has_udf: bool = True) -> Callable[[F], F]:
+def with_config(
+    *,
+    without: tuple[str, ...] = (),
+    instead: tuple[Setting, ...] = (),
+    has_udf: bool = True,
+) -> Callable[[F], F]:
     """Return all settings as options, ``--udf`` and ``--config``; the command gets ``config``.
 
     Args:
         without: keys of settings that mean nothing to the command.
+        instead: settings that take other values from the command, with their help.
         has_udf: whether ``--udf`` means something to it.
     """
-    chosen = tuple(setting for setting in SETTINGS if setting.key not in without)
+    own = {setting.key: setting for setting in instead}
+    chosen = tuple(own.get(each.key, each) for each in SETTINGS if each.key not in without)
 
     def decorate(function: F) -> F:
         @functools.wraps(function)

@@ -15,6 +15,7 @@ from gscope.cli.commands.option_groups import with_config, with_queries, with_qu
 from gscope.cli.commands.options import HeadedCommand, option
 from gscope.cli.commands.replay import chosen_captures, with_captures
 from gscope.cli.completion import candidates
+from gscope.cli.config.settings import OUTPUT_FORMAT
 from gscope.errors import UsageError
 from gscope.queries.library.files import library_files
 
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
     from gscope.cli.session.request import QueryRequest
 
+_FORMAT = replace(
+    OUTPUT_FORMAT,
+    kind=replace(OUTPUT_FORMAT.kind, metavar="html|svg|png"),
+    meaning="format of the report. Default: by the name of FILE, otherwise html",
+)
 _PAGE = "html"
 _ENDINGS = {".svg": "svg", ".png": "png"}
 
@@ -46,7 +52,7 @@ _ENDINGS = {".svg": "svg", ".png": "png"}
     " get a picture of one result. Default: standard output.",
 )
 @with_quiet
-@with_config(without=("metrics.of", "metrics.series"))
+@with_config(without=("output.partition_by", "metrics.of", "metrics.series"), instead=(_FORMAT,))
 def report(
     request: QueryRequest,
     inputs: CaptureRequest,
@@ -57,8 +63,8 @@ def report(
     """Make one HTML file with a plot for each time series and a table for each list.
 
     Of captures it shows the answers of the given queries, and without queries the rates of links and
-    protocols, the addresses, ports and names with most packets, losses and damage. Arguments that are
-    .gsql files or names of library queries are queries. A DIR with answers (-w DIR of `gscope replay`
+    protocols, the addresses and ports with most bytes, the names most asked for, losses and damage.
+    Arguments that are .gsql files or names of library queries are queries. A DIR with answers (-w DIR of `gscope replay`
     or `gscope run`: CSV, NDJSON, Parquet or Arrow) is shown as it is. The page needs no network.
 
     \b

@@ -308,7 +308,8 @@ def run(
           --run friday
 
     Exit codes: 0 success, 1 an interface or process failed, 2 usage or query error, 3 success but
-    packets were lost (--strict), 128+n terminated by signal n.
+    packets were lost (--strict), 128+n ended by signal n: 130 by Ctrl-C and 143 by `gscope stop`,
+    also with --strict and after a clean stop. To test for 3, end the run with --duration or -c.
     """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)

@@ -34,7 +34,8 @@ def serve(folder: Path, config: Config) -> int:
 
     Each answer is a flight, which pyarrow, pandas and DuckDB pull with Arrow Flight. Every batch comes
     with a position; a client that stores it with the rows gets each row once, whatever is killed.
-    Runs do not notice: files are read, as long as they are there. Ctrl-C (or SIGTERM) ends it.
+    Runs are not affected: only their files are read, for as long as they exist. Ctrl-C or SIGTERM
+    ends it.
 
     \b
       gscope run flow -i eth0 -o parquet -w answers -d

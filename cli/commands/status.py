@@ -43,7 +43,8 @@ def status(
     If there are several runs and none is named, lists them, with what is wrong with each. Reads the
     files that runs write to their folders, so it also shows a run that was killed.
 
-    Exit codes: 0 success, 1 no active run, 2 usage error.
+    Exit codes: 0 success, also for a run that was killed or failed, 1 the work dir has no run,
+    2 usage error, or unknown NAME. For monitoring, read `run.standing` of --json.
     """
     from gscope.cli.rundir.records import choose_run, find_runs
     from gscope.cli.status.document import status_document, traces

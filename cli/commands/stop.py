@@ -55,7 +55,8 @@ def stop(
     or recorded, removes it with its unanswered data, also on the hosts that capture for it;
     `gscope run --run NAME` resumes it instead.
 
-    Exit codes: 0 stopped, 1 there is no such run, it failed, or --timeout expired, 2 usage error.
+    Exit codes: 0 stopped or removed, 1 there is no run to stop, it failed, or --timeout expired,
+    2 usage error, unknown NAME, or several active runs of which none is named.
     """
     from gscope.cli.rundir.records import choose_run
 

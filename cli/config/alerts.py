@@ -62,8 +62,7 @@ ALERT_KEYS = Setting(
     "alert_keys",
     Kind("N", parse_count, str),
     DEFAULT_ALERT_KEYS,
-    "groups that an alert keeps in mind at most, because it is raised for them or may soon be;"
-    " others are ignored and counted",
+    "track at most N groups for each alert; rows of further groups are ignored and counted",
     flag="--alert-keys",
 )
 

@@ -42,10 +42,7 @@ def listen_request(config: Config) -> ListenRequest:
             address would be served without TLS.
     """
     if config.listen is None:
-        message = (
-            "other hosts read the rows of a relay, and of a run with --no-job; name the address with "
-            "--listen HOST:PORT"
-        )
+        message = "no address to listen on; name one with --listen HOST:PORT"
         raise UsageError(message)
     if config.token_file is None:
         message = (

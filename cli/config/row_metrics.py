@@ -50,8 +50,7 @@ ROW_METRICS_SETTINGS = (
         "metrics_series",
         Kind("N", parse_count, str),
         DEFAULT_METRICS_SERIES,
-        "most series that --metrics-of shows of each result; rows beyond them are left out and"
-        " counted",
+        "show at most N series of each result of --metrics-of; further rows are left out and counted",
     ),
 )
 

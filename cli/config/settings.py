@@ -195,29 +195,31 @@ _LFTA = LftaSettings()
 _CAPTURE = CaptureSettings((InterfaceSettings("default", ("default",)),))
 DEFAULT_SKEW_NS = _CAPTURE.interfaces[0].skew_ns
 
+OUTPUT_FORMAT = Setting(
+    "output.format",
+    "output_format",
+    FORMAT,
+    None,
+    "output format; vertical is a table with one line for each value, as \\G in mysql and \\x in"
+    " psql, and a table becomes vertical if its rows do not fit; view shows the rows of the latest"
+    " epoch on the whole terminal, sorted and filtered by keys, and without a query a board of the"
+    " traffic; html is a report of a replay with plots and tables, and svg and png plot one result"
+    " over time (they need gscope[report]). Default: table on a terminal, ndjson in a pipe, csv in"
+    " files",
+    short="-o",
+    flag="--output",
+)
 SETTINGS: tuple[Setting, ...] = (
-    Setting(
-        "output.format",
-        "output_format",
-        FORMAT,
-        None,
-        "output format; vertical is a table with one line for each value, as \\G in mysql and \\x in"
-        " psql, and a table becomes vertical if its rows do not fit; view shows the rows of the latest"
-        " epoch on the whole terminal, sorted and filtered by keys, and without a query a board of the"
-        " traffic; html is a report of a replay with plots and tables, and svg and png plot one result"
-        " over time (they need gscope[report]). Default: table on a terminal, ndjson in a pipe, csv in"
-        " files",
-        short="-o",
-        flag="--output",
-    ),
+    OUTPUT_FORMAT,
     Setting(
         "output.time",
         "time_style",
         TIME_STYLE,
         TimeStyle.UTC,
-        "how tables and reports show times, and INT columns that count time such as time and time/60: in UTC, in"
-        " local time with its offset from UTC, or as computed, with TIMESTAMP in seconds since 1970."
-        " Other formats are for programs and do not take it: in them a TIMESTAMP is always in UTC",
+        "how tables and reports show times, and INT columns that count time such as time and time/60:"
+        " in UTC, in local time with its offset from UTC, or as computed, with TIMESTAMP in seconds"
+        " since 1970. Other formats are for programs and do not take it: in them a TIMESTAMP is always"
+        " in UTC",
         flag="--time",
     ),
     Setting(
@@ -319,17 +321,17 @@ SETTINGS: tuple[Setting, ...] = (
         "listen",
         ADDRESS,
         None,
-        "of a relay, of a run with --no-job and of `gscope serve`: the address at which programs on"
-        " other hosts read its rows. Port 0 picks a free port and reports it. Beyond loopback, --tls-certificate and"
-        " --tls-key are required. Default: none",
+        "address at which a relay, a sensor (--no-job), an agent (`gscope capture`) or `gscope serve`"
+        " accepts connections. Port 0 picks a free port and reports it. Beyond loopback,"
+        " --tls-certificate and --tls-key are required. Default: none",
     ),
     Setting(
         "token_file",
         "token_file",
         FILE,
         None,
-        "file with the token that readers on other hosts present, which only its owner may read; on"
-        " a line each, several are accepted while one replaces another, and the first is presented."
+        "file with the token that readers on other hosts present; only its owner may read it. With"
+        " several tokens, one a line, a server accepts each of them and a reader presents the first."
         " Default: none",
     ),
     Setting(
@@ -483,18 +485,3 @@ SETTINGS: tuple[Setting, ...] = (
         "folder that holds the private folder of each run",
     ),
 )
-
-OUTPUT_KEYS = (
-    "output.format",
-    "output.time",
-    "output.partition_by",
-    "output.to",
-    "output.on_row",
-    "metrics.of",
-    "metrics.series",
-    "output.alerts",
-    "strict",
-    "limits.spool",
-    "limits.alert_keys",
-)
-"""Settings of the answers; all others concern how answers are computed."""

@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 TEXTS = (
     "README.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
     "CONTRIBUTING.md",
     "docs/**/*.md",
     "docs/*.json",
