@@ -24,6 +24,8 @@ from gscope.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gscope.cli.config.setting import Setting
+
 
 OF_RUNS = tuple(setting.key for setting in SETTINGS if setting.key != "lookups")
 """Settings that mean something only to commands that run queries."""
