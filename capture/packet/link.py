@@ -137,6 +137,9 @@ def enter(linktype: int, base: int, end: int, wire_end: int, workspace: int) -> 
         return after_802154(at, end, wire_end, 2, workspace)
     if linktype == LINKTYPE_IEEE802_15_4_NOFCS:
         return after_802154(at, end, wire_end, 0, workspace)
+    if linktype == LINKTYPE_FLOW and at == base:
+        # Never by the header of a packet, whose link type has 32 bits: the record is gscope's own.
+        return _enter_flow(at, end)
     return _enter_rare(linktype, at, end)
 
 
@@ -152,8 +155,6 @@ def _enter_rare(linktype: int, at: int, end: int) -> Step:
         return after_ipnet(at, end)
     if linktype == LINKTYPE_IPOIB:
         return after_infiniband(at, end)
-    if linktype == LINKTYPE_FLOW:
-        return _enter_flow(at, end)
     return ODD, at, end, _UNKNOWN, NO_LINK
 
 

@@ -87,6 +87,14 @@ def _made() -> list[RawPacket]:
     ]
     made = [RawPacket(1, frame, len(frame), 10**18) for frame in frames]
     made += [RawPacket(link, data, len(data), 10**18) for _, link, data, _ in FOUND] * 3
+    for linktype in (1 << 16, 1 << 16 | 1, 1 << 31 | 1):
+        # Headers with a link type of 32 bits, where those of captures have 16.
+        for header in (
+            struct.pack("<BBHI", 0, 0, 8, linktype),
+            struct.pack("<III", 12, 1, linktype),
+        ):
+            frame = header + bytes(6) + b"\x03\x00" + ipv4 + bytes(30)
+            made += [RawPacket({8: 192, 12: 258}[len(header)], frame, len(frame), 10**18)] * 3
     for linktype in LINK_TYPES:
         made += [RawPacket(linktype, ipv4 + bytes(30), 50, 10**18)]
         made += [RawPacket(linktype, bytes(8) + ipv4 + bytes(30), 58, 10**18)]

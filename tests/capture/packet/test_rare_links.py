@@ -35,6 +35,10 @@ def pktap(linktype: int, payload: bytes, kind: int = 1, length: int = 108) -> by
     return struct.pack("<III", length, kind, linktype) + bytes(length - 12) + payload
 
 
+def ppi(linktype: int, payload: bytes) -> bytes:
+    return struct.pack("<BBHI", 0, 0, 8, linktype) + payload
+
+
 def ipnet(family: int, payload: bytes) -> bytes:
     return struct.pack("!BBHIIIII", 1, family, 0, len(payload), 1, 1, 0, 0) + payload
 
@@ -91,6 +95,12 @@ NOT_FOUND = [
     ("Juniper, no link layer", 178, b"MGC\x02" + V4, Reason.NONE),
     ("PKTAP, no packet", 258, pktap(1, FRAME, kind=0), Reason.NONE),
     ("PKTAP in PKTAP", 258, pktap(258, pktap(1, FRAME)), Reason.UNKNOWN_LINKTYPE),
+    # 32 bits, where those of captures are 16: the rest is for link types of gscope's own.
+    ("PKTAP, flow record", 258, pktap(1 << 16, bytes(120)), Reason.UNKNOWN_LINKTYPE),
+    ("PKTAP, flow record, reason", 258, pktap(1 << 16, b"\xff" * 8), Reason.UNKNOWN_LINKTYPE),
+    ("PPI, flow record", 192, ppi(1 << 16, bytes(120)), Reason.UNKNOWN_LINKTYPE),
+    ("PPI, flow record, reason", 192, ppi(1 << 16, b"\x64" * 8), Reason.UNKNOWN_LINKTYPE),
+    ("PPI, 32 bits", 192, ppi(1 << 16 | 1, FRAME), Reason.UNKNOWN_LINKTYPE),
     ("PKTAP, short header", 258, struct.pack("<III", 8, 1, 1) + FRAME, Reason.LINK_MALFORMED),
     (
         "802.15.4, compressed and cut off",
