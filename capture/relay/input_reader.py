@@ -72,6 +72,7 @@ class InputReader:
 
     Attributes:
         is_needed: whether the input is read even while the shelf is full.
+        is_held_back: whether rows of the input wait there until the shelf has space.
         is_registered: whether the input has registered the relay, and was there when it last tried.
         received_bytes: bytes of rows received.
     """
@@ -93,6 +94,7 @@ class InputReader:
         self._is_known = is_known
         self._located: LogAddress | None = None
         self.is_needed = True
+        self.is_held_back = False
         self.is_registered = False
         self.received_bytes = 0
         self._consumer = consumer
@@ -298,8 +300,10 @@ class InputReader:
     def _await_space(self) -> bool:
         """Wait while the shelf is full, unless others wait for this input; return False to end."""
         while self._shelf.is_full and not self.is_needed:
+            self.is_held_back = True
             if self._is_stopped.wait(WAIT_S):
                 return False
+        self.is_held_back = False
         return not self._is_stopped.is_set()
 
 

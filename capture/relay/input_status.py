@@ -79,7 +79,7 @@ class InputStatus:
 
     @property
     def silent_ns(self) -> int:
-        """For how long nothing has come, in nanoseconds."""
+        """For how long nothing has come although it was read, in nanoseconds."""
         return self.monotonic_ns() - self._heard_at_ns
 
     def on_starting(self) -> None:
@@ -107,6 +107,12 @@ class InputStatus:
         if before in (InputState.FAILED, InputState.REFUSED, InputState.ABSENT):
             return "answers again"
         return None
+
+    def on_unread(self, unread_ns: int) -> None:
+        """Note that the input was not read for ``unread_ns``, which is no silence of its own."""
+        now_ns = self.monotonic_ns()
+        self._heard_at_ns = min(now_ns, self._heard_at_ns + unread_ns)
+        self._tried_at_ns = min(now_ns, self._tried_at_ns + unread_ns)
 
     def on_disconnected(self, reason: str, *, is_refused: bool) -> str | None:
         """Note that the connection is lost; return a phrase to report if that is new."""

@@ -52,6 +52,9 @@ MAX_EVENTS = 64
 WAIT_S = 0.2
 """Seconds that the relay's thread waits for events before it looks after its inputs."""
 
+LONGEST_TURN_NS = 500_000_000
+"""Nanoseconds of a turn beyond which this process was busy, or stood still, and read too little."""
+
 LAST_WORDS_S = 5.0
 """Seconds that inputs have at the end to take acknowledgements, and then to forget the relay."""
 
@@ -106,6 +109,7 @@ class RelayLoop:
         self._report = report
         self._events: queue.Queue[InputEvent] = queue.Queue(MAX_EVENTS)
         self._is_over = False
+        self._looked_ns = time.monotonic_ns()
         self._logs = {key.input: key.log for outlet in self.outlets for key in outlet.stream.ports}
         latest = [beat.identity for beat in log.latest.values()]
         self._identities = itertools.count(max(latest, default=0) + 1)
@@ -264,8 +268,16 @@ class RelayLoop:
             self._report(name, phrase)
 
     def _look(self) -> None:
-        """Judge the silence of inputs, and which of them are read while the shelf is full."""
+        """Judge the silence of inputs, and which of them are read while the shelf is full.
+
+        An input is not silent while this process is busy or stands still, nor while its rows wait
+        for space here.
+        """
+        before_ns, self._looked_ns = self._looked_ns, time.monotonic_ns()
+        turn_ns = self._looked_ns - before_ns
         for name, status in self.statuses.items():
+            if turn_ns > LONGEST_TURN_NS or self.readers[name].is_held_back:
+                status.on_unread(turn_ns)
             self._notify(name, status.look())
             self._notify(name, status.on_clock(self.readers[name].endpoint.clock()))
             if status.is_stuck and status.state is not InputState.ENDED:
