@@ -24,8 +24,8 @@ from gscope.capture.relay.input_events import (
     Starting,
 )
 from gscope.errors import DisconnectedError, StreamError
-from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
-from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat
+from gscope.queries.int64 import MAX_INT, MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Shed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gscope.capture.relay.held_rows import Shelf
     from gscope.capture.relay.input_events import InputEvent
     from gscope.queries.plan.program import Program
+    from gscope.queries.streams.losses import LostRows
     from gscope.queries.streams.messages import Message
 
 FIRST_PAUSE_S = 0.25
@@ -254,8 +255,7 @@ class InputReader:
             if lfta is None:
                 problem = f"{self.address} sent an unknown stream {message.stream!r:.100}"
                 raise StreamError(problem)
-            if isinstance(message, Heartbeat):
-                self._check(message)
+            self._check(message, lfta)
             if not isinstance(message, Batch):
                 passed.append((lfta, message, None))
                 continue
@@ -285,7 +285,30 @@ class InputReader:
         rows = conformed(table, lfta)
         return HeldRows(self._shelf, rows, extents_of(rows, lfta))
 
-    def _check(self, heartbeat: Heartbeat) -> None:
+    def _check(self, message: Message, lfta: str) -> None:
+        """Refuse a message that no daemon writes: what it says is written to the relay's own log.
+
+        Raises:
+            StreamError: no daemon writes it.
+        """
+        lost: list[Batch | Shed | LostRows] = []
+        match message:
+            case Heartbeat():
+                self._check_promises(message)
+                lost += () if message.losses is None else message.losses.rows
+            case Batch():
+                lost.append(message)
+                if not 0 <= message.rows <= MAX_INT:
+                    problem = f"{self.address} sent a batch of {message.rows} rows"
+                    raise StreamError(problem)
+            case Shed():
+                lost.append(message)
+        columns = {column.name for column in self._program.lfta(lfta).schema.temporal}
+        if any(extent.column not in columns for each in lost for extent in each.extents):
+            problem = f"{self.address} sent extents of unknown columns of {message.stream!r:.100}"
+            raise StreamError(problem)
+
+    def _check_promises(self, heartbeat: Heartbeat) -> None:
         """Refuse a heartbeat whose numbers exceed 64 bits, or that promises too much.
 
         Raises:

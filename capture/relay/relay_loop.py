@@ -52,6 +52,8 @@ MAX_EVENTS = 64
 WAIT_S = 0.2
 """Seconds that the relay's thread waits for events before it looks after its inputs."""
 
+WAIT_NS = int(WAIT_S * 1e9)
+
 LONGEST_TURN_NS = 500_000_000
 """Nanoseconds of a turn beyond which this process was busy, or stood still, and read too little."""
 
@@ -276,8 +278,11 @@ class RelayLoop:
         before_ns, self._looked_ns = self._looked_ns, time.monotonic_ns()
         turn_ns = self._looked_ns - before_ns
         for name, status in self.statuses.items():
-            if turn_ns > LONGEST_TURN_NS or self.readers[name].is_held_back:
+            if self.readers[name].is_held_back:
                 status.on_unread(turn_ns)
+            elif turn_ns > LONGEST_TURN_NS:
+                # A part of each turn counts, so that silence is noticed by a busy process, too.
+                status.on_unread(turn_ns - WAIT_NS)
             self._notify(name, status.look())
             self._notify(name, status.on_clock(self.readers[name].endpoint.clock()))
             if status.is_stuck and status.state is not InputState.ENDED:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
+from gscope.queries.int64 import MAX_INT, MAX_TIME_NS, MIN_TIME_NS
 from gscope.queries.streams.loss_reasons import LOG, REASONS
 
 # Relays read them from files, by their annotations.
@@ -134,11 +134,12 @@ def losses_of(periods: Sequence[LossPeriod], rows: Sequence[LostRows]) -> Losses
         and all(
             each.reason in REASONS
             and MIN_TIME_NS <= each.first_ns <= each.last_ns <= MAX_TIME_NS
-            and (each.packets is None or each.packets >= 0)
+            and (each.packets is None or 0 <= each.packets <= MAX_INT)
             for each in periods
         )
         and all(
-            each.reason in REASONS and (each.packets is None or each.packets >= 0) for each in rows
+            each.reason in REASONS and (each.packets is None or 0 <= each.packets <= MAX_INT)
+            for each in rows
         )
     )
     if not is_sound:
@@ -148,12 +149,12 @@ def losses_of(periods: Sequence[LossPeriod], rows: Sequence[LostRows]) -> Losses
 
 
 def added_packets(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of numbers of packets; None if one is unknown."""
+    """Return the sum of numbers of packets, at most that of 64 bits; None if one is unknown."""
     total = 0
     for each in counts:
         if each is None:
             return None
-        total += each
+        total = min(MAX_INT, total + each)
     return total
 
 

@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.types import Direction
+from gscope.queries.int64 import MAX_INT
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -55,12 +56,18 @@ class Extent:
 
 
 def enclosing_extents(extents: Sequence[tuple[Extent, ...]]) -> tuple[Extent, ...]:
-    """Return the extents of several sets of rows together, of which all have the same columns."""
+    """Return the extents of several sets of rows together, in the columns that all of them have."""
+    if not extents:
+        return ()
+    by_column = [{each.column: each for each in own} for own in extents]
+    shared = [name for name in by_column[0] if all(name in own for own in by_column)]
     return tuple(
         Extent(
-            same[0].column, min(each.least for each in same), max(each.greatest for each in same)
+            name,
+            min(own[name].least for own in by_column),
+            max(own[name].greatest for own in by_column),
         )
-        for same in zip(*extents, strict=True)
+        for name in shared
     )
 
 
@@ -189,8 +196,8 @@ class Shed:
         return Shed(
             self.stream,
             later.sequence,
-            self.tuples + later.tuples,
-            (self.packets or 0) + (later.packets or 0) if is_known else None,
+            min(MAX_INT, self.tuples + later.tuples),
+            min(MAX_INT, (self.packets or 0) + (later.packets or 0)) if is_known else None,
             enclosing_extents((self.extents, later.extents)),
         )
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from gscope.errors import StreamError
+from gscope.queries.int64 import MAX_INT, MIN_INT
 from gscope.queries.streams.gaps import HostGap
 from gscope.queries.streams.loss_reasons import LOG
 from gscope.queries.streams.losses import LossPeriod, LostRows, losses_of
@@ -257,6 +258,9 @@ def _extent(column: object, least: object, greatest: object) -> Extent:
     if type(column) is not str or type(least) is not int or type(greatest) is not int:
         problem = "wrong type in an extent"
         raise TypeError(problem)
+    if not MIN_INT <= least <= MAX_INT or not MIN_INT <= greatest <= MAX_INT:
+        problem = "an extent exceeds 64 bits"
+        raise ValueError(problem)
     return Extent(column, least, greatest)
 
 
@@ -369,6 +373,9 @@ def _shed(
 ) -> Shed:
     _ensure(str, (stream,))
     _ensure(int, (sequence, tuples, *(() if packets is None else (packets,))))
+    if not 0 <= tuples <= MAX_INT or (packets is not None and not 0 <= packets <= MAX_INT):
+        problem = "an invalid number of tuples or packets"
+        raise ValueError(problem)
     return Shed(stream, sequence, tuples, packets, tuple(_extent(*e) for e in extents))
 
 

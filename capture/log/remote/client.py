@@ -194,7 +194,11 @@ class Subscription:
         if batch.num_rows > MAX_MESSAGES:
             message = f"{self._server} sent {batch.num_rows} messages: expected {MAX_MESSAGES}"
             raise StreamError(message)
-        records: list[bytes] = _checked(batch, self._server).column(0).to_pylist()
+        column = _checked(batch, self._server).column(0)
+        if column.null_count:
+            message = f"{self._server} sent NULL in place of a message"
+            raise StreamError(message)
+        records: list[bytes] = column.to_pylist()
         return records
 
     def cancel(self) -> None:

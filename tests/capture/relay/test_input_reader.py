@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -19,7 +20,16 @@ from gscope.capture.relay.input_reader import MOST_PROMISES, InputReader
 from gscope.queries.catalog.aggregate.partial_op import PartialOp
 from gscope.queries.expressions.types import GsqlType
 from gscope.queries.plan.program import Program
-from gscope.queries.streams.messages import Batch, EndOfStream, Heartbeat, Message, Punctuation
+from gscope.queries.streams.losses import Losses, LostRows
+from gscope.queries.streams.messages import (
+    Batch,
+    EndOfStream,
+    Extent,
+    Heartbeat,
+    Message,
+    Punctuation,
+    Shed,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,6 +119,13 @@ def batch(rows: int = 2) -> Batch:
         (beat(bound=-(1 << 63) - 1), "sent an invalid heartbeat"),
         (beat(clock_ns=1 << 70), "sent an invalid heartbeat"),
         (beat(promises=MOST_PROMISES), "sent an invalid heartbeat"),
+        (
+            replace(beat(), losses=Losses((), (LostRows((Extent("x", 1, 1),)),))),
+            "sent extents of unknown columns of 'flow@eth0'",
+        ),
+        (Shed(STREAM, 0, 1, 1, (Extent("p0", 1, 1),)), "sent extents of unknown columns"),
+        (replace(batch(), extents=(Extent("x", 1, 1),)), "sent extents of unknown columns"),
+        (batch(rows=-1), "sent a batch of -1 rows"),
         (batch(rows=3), "sent 2 rows of batch 0 of flow@eth0, expected 3"),
     ],
 )

@@ -85,3 +85,12 @@ def test_rows_beyond_the_limit_are_joined() -> None:
         losses = losses.with_rows(LostRows((Extent("tb", number, number + 1),), number))
     assert len(losses.rows) == MOST_LOSSES
     assert losses.rows[0] == LostRows((Extent("tb", 0, 2),), 1)
+
+
+def test_rows_of_other_columns_are_joined_in_those_that_all_have() -> None:
+    losses = NO_LOSSES
+    for n in range(MOST_LOSSES + 2):
+        extents = (Extent("fine", n, n),) if n == 1 else (Extent("tb", n, n), Extent("fine", n, n))
+        losses = losses.with_rows(LostRows(extents, (1 << 63) - 1))
+    assert losses.rows[0] == LostRows((Extent("fine", 0, 2),), (1 << 63) - 1)
+    assert losses.rows[1].extents == (Extent("tb", 3, 3), Extent("fine", 3, 3))

@@ -37,6 +37,7 @@ from gscope.queries.streams.wire import MAX_PAYLOAD_BYTES, decode, decode_record
 
 NUMBERS = st.integers(min_value=-(2**63), max_value=2**63 - 1)
 NAMES = st.text(max_size=12)
+COUNTS = st.integers(0, MAX_TIME_NS)
 EXTENTS = st.builds(Extent, NAMES, NUMBERS, NUMBERS)
 ROW_GROUPS = st.builds(RowGroup, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
 HOPS = st.builds(
@@ -98,7 +99,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
     ),
     st.builds(EndOfStream, NAMES, NUMBERS),
     st.builds(
-        Shed, NAMES, NUMBERS, NUMBERS, st.none() | NUMBERS, st.lists(EXTENTS, max_size=3).map(tuple)
+        Shed, NAMES, NUMBERS, COUNTS, st.none() | COUNTS, st.lists(EXTENTS, max_size=3).map(tuple)
     ),
 )
 BEAT = Heartbeat(
@@ -188,6 +189,11 @@ def test_a_whole_record_with_another_content_is_refused(content: object) -> None
         b'[0,"s",1,"p",1,1,[],[7]]',
         b'[true,"s",1]',
         b'[2,"s",1e400]',
+        b'[3,"s",1,-1,1,[]]',
+        b'[3,"s",1,1,-1,[]]',
+        b'[3,"s",1,1,9223372036854775808,[]]',
+        b'[3,"s",1,1,1,[["tb",0,9223372036854775808]]]',
+        b'[0,"s",1,"p",1,1,[["tb",-9223372036854775809,0]]]',
         b'[2,"s",' + b"9" * 5000 + b"]",
         b"\xff\xfe",
         b"",

@@ -117,6 +117,9 @@ def test_messages_are_checked_as_rows_are(server: Server, client: RemoteLog) -> 
     with pytest.raises(StreamError, match="sent invalid data"):
         list(client.subscribe({"a": 0}))
     end = encode(EndOfStream("a", 0))
+    server.batches = [pa.record_batch([pa.array([end, None])], schema=MESSAGE_SCHEMA)]
+    with pytest.raises(StreamError, match="sent NULL in place of a message"):
+        list(client.subscribe({"a": 0}))
     for number, is_admitted in ((MAX_MESSAGES, True), (MAX_MESSAGES + 1, False)):
         records = pa.array([end] * number, pa.binary())
         server.batches = [pa.record_batch([records], schema=MESSAGE_SCHEMA)]
