@@ -8,15 +8,10 @@ methods.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gscope.errors import StreamError
 from gscope.records import dataclass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gscope.queries.streams.messages import Batch
 
 MAX_HELD_BATCHES = 100_000
 """Limit of retained batches, however small: each takes half a kilobyte of memory beside its
@@ -51,11 +46,11 @@ class Usage(Protocol):
     def wait_for_room(self, used_bytes: int, timeout_s: float) -> bool:
         """Block until less than ``used_bytes`` are used; return False after the timeout."""
 
-    def sheddable(self) -> Iterator[Batch]:
-        """Yield the batches that no consumer is reading, oldest first; invalid after ``shed``."""
+    def shed_oldest(self) -> bool:
+        """Delete the oldest batch that no consumer is reading; return False if there is none.
 
-    def shed(self, batch: Batch) -> None:
-        """Delete a sealed batch; the log counts it and reports a gap to its readers."""
+        The log counts the batch, and reports a gap to its readers.
+        """
 
 
 class Budget(Protocol):
@@ -162,10 +157,8 @@ class ShedOldest(_Limits):
         if size_bytes > self.limit_bytes:
             return False
         while not self._is_within(size_bytes, usage):
-            oldest = next(usage.sheddable(), None)
-            if oldest is None:
+            if not usage.shed_oldest():
                 return False
-            usage.shed(oldest)
         return True
 
 

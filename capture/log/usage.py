@@ -55,25 +55,31 @@ class LogUsage:
             )
             return self._ledger.used_bytes < used_bytes
 
-    def sheddable(self) -> Iterator[Batch]:
+    def sheddable(self) -> list[Batch]:
         """Return the batches that no consumer has leased, oldest first, spared streams last."""
         with self._changed:
-            spared = self._spared_streams
-            if not spared:
-                return self._ledger.sheddable()
-            others = [stream for stream in self._ledger.held if stream not in spared]
-            first = self._ledger.sheddable(others) if others else iter(())
-            return chain(first, self._ledger.sheddable(spared))
+            return list(self._sheddable())
+
+    def shed_oldest(self) -> bool:
+        """Replace the first of ``sheddable`` by a gap; return False if there is none."""
+        with self._changed:
+            oldest = next(self._sheddable(), None)
+            if oldest is None:
+                return False
+            self._ledger.shed(oldest)
+            self._changed.notify_all()
+            return True
+
+    def _sheddable(self) -> Iterator[Batch]:
+        """Yield the batches that ``sheddable`` returns; for the thread that has the lock."""
+        spared = self._spared_streams
+        if not spared:
+            return self._ledger.sheddable()
+        others = [stream for stream in self._ledger.held if stream not in spared]
+        first = self._ledger.sheddable(others) if others else iter(())
+        return chain(first, self._ledger.sheddable(spared))
 
     @property
     def _spared_streams(self) -> Collection[str]:
         """Streams whose batches are shed only when no other batches can be shed."""
         return ()
-
-    def shed(self, batch: Batch) -> None:
-        """Replace a retained batch by a gap."""
-        with self._changed:
-            # It may have been acknowledged or leased in the meantime.
-            if batch in self._ledger.sheddable():
-                self._ledger.shed(batch)
-                self._changed.notify_all()

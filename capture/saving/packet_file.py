@@ -127,6 +127,7 @@ class PacketFile:
         self._changed = threading.Condition()
         self._free: list[NDArray[np.uint8]] = []
         self._buffers_left = LIVE_BUFFERS if is_live else REPLAY_BUFFERS
+        self._savers = 0
         self._interfaces: dict[tuple[str, int], int] = {}
         self._is_full = False
         self.counters.bytes = saved.start_bytes
@@ -144,6 +145,7 @@ class PacketFile:
         """Provide a buffer for one more thread."""
         with self._changed:
             self._buffers_left += 1
+            self._savers += 1
 
     def interface(self, name: str, link: int) -> int:
         """Return the number of an interface in the file, which describes it before its packets.
@@ -182,10 +184,21 @@ class PacketFile:
                 data = _buffer()
             if data.size < wanted:
                 data = np.empty(wanted, np.uint8)
-            left = data.size if self._limit is None else self._limit - self._reserved
-            limit = min(data.size, left)
+            limit = min(data.size, self._share(wanted))
             self._reserved += limit
         return SaveBuffer(data, limit)
+
+    def _share(self, wanted: int) -> int:
+        """Return how many bytes of the file a buffer may fill, at least ``wanted``.
+
+        What a buffer does not fill is lost to others until it is given. So each takes a part of
+        what is left, and the file is nearly full when nothing is.
+        """
+        if self._limit is None:
+            return BUFFER_BYTES + wanted
+        left = self._limit - self._reserved
+        part = left if self._savers < 2 else left // (2 * self._savers)
+        return min(left, max(wanted, part))
 
     @property
     def has_room(self) -> bool:

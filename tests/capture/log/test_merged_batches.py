@@ -196,7 +196,7 @@ def test_a_merged_batch_is_shed_as_any_other_with_exact_counts(tmp_path: Path) -
     log = open_log(tmp_path)
     seconds(log, range(FEWEST_PARTS))
     (batch,) = log.sheddable()
-    log.shed(batch)
+    assert log.shed_oldest()
     gap = Shed("a", batch.sequence, FEWEST_PARTS, 3 * FEWEST_PARTS, batch.extents)
     assert log.read({"a": 0})[0] == gap
     assert (log.stats.shed_tuples_total, log.stats.waiting_tuples) == (FEWEST_PARTS, 0)
@@ -368,8 +368,7 @@ def test_every_tuple_is_answered_once_or_shed_whichever_process_dies(
             else:
                 # What the job has read it has leased.
                 log.lease("job", {s: [n for name, n in reader.answers if name == s] for s in put})
-                for batch in list(log.sheddable())[:1]:
-                    log.shed(batch)
+                log.shed_oldest()
         reader.read(10_000)
         answered = {
             stream: sorted(t for p, ts in reader.answers.items() if p[0] == stream for t in ts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from gscope.queries.expressions.types import Direction
 from gscope.queries.streams.messages import Batch, Extent, Heartbeat, Punctuation, Shed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 ROWS = 500
@@ -91,6 +93,28 @@ def test_what_is_leased_is_spared_and_new_rows_go_instead(tmp_path: Path) -> Non
     assert log.lease("job", {"a": [0, 2, 4]}) == {"a": (0, 2)}
     log.acknowledge("job", {"a": 5})
     assert log.stats.released_tuples_total == ROWS
+    log.close()
+
+
+def test_no_reader_acknowledges_while_the_oldest_batch_is_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path)
+    second(log, 0)
+    batches = log.sheddable()
+    reader = threading.Thread(target=log.acknowledge, args=("job", {"a": 1}))
+
+    def slowly(_streams: object = None) -> Iterator[Batch]:
+        # With thousands of leased batches, other threads run meanwhile.
+        reader.start()
+        reader.join(0.2)
+        assert reader.is_alive()
+        yield from batches
+
+    monkeypatch.setattr(log._ledger, "sheddable", slowly)
+    assert log.shed_oldest()
+    reader.join()
+    assert log.stats.shed_tuples_total == ROWS
     log.close()
 
 

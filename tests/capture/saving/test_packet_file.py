@@ -160,6 +160,29 @@ def test_a_file_does_not_exceed_its_limit(folder: Folder, limit_bytes: int) -> N
     assert (len(found) > 0) == (limit_bytes > 1)
 
 
+@pytest.mark.parametrize("savers", [2, 16])
+@pytest.mark.parametrize("limit_bytes", [50_000, 200_000])
+def test_what_other_interfaces_have_not_filled_is_left_for_all(
+    folder: Folder, savers: int, limit_bytes: int
+) -> None:
+    file = folder.open(limit_bytes=limit_bytes)
+    made = [PacketSaver(file, f"if{n}") for n in range(savers)]
+    count = 0
+    while not file.counters.over_limit:
+        for saver in made:
+            save(saver, [packet(count)], [1])
+            count += 1
+        for saver in made:
+            saver.flush()
+    for saver in made:
+        saver.finish()
+    file.close()
+    assert file.counters.packets == len(folder.packets) == count - file.counters.over_limit
+    size = folder.path.stat().st_size
+    # At the end each buffer has room for a packet or two of some hundred bytes.
+    assert limit_bytes - 256 * (savers + 1) < size <= limit_bytes
+
+
 def test_a_full_disk_costs_packets_and_nothing_else(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
