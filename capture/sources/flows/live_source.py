@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from gscope.queries.plan.split.kernel_filter import Condition
 
 
+LEAST_TURN_S = 0.1
+"""Seconds for which packets without records are passed over, even if no time to wait is given."""
+
+
 class LiveFlowSource:
     """The flow records in the exports among the packets of a live source; see ``LiveSource``.
 
@@ -77,7 +81,8 @@ class LiveFlowSource:
     def next_block(self, timeout_s: float) -> Block | None:
         """See ``LiveSource``."""
         self._held = None
-        deadline = time.monotonic() + timeout_s
+        began = time.monotonic()
+        deadline = began + timeout_s
         while True:
             if not self._decoder.has_packets:
                 left_s = max(0.0, deadline - time.monotonic())
@@ -94,6 +99,9 @@ class LiveFlowSource:
             if block.count:
                 self._held = block
                 return block
+            # Packets without records may come for ever, and faster than they are read.
+            if time.monotonic() >= max(deadline, began + LEAST_TURN_S):
+                return None
 
     def release(self, block: Block) -> None:
         """See ``LiveSource``: the packets below have been released, or have further records."""

@@ -28,12 +28,16 @@ USED, HIGH, LOW, DOMAIN, VERSION = range(5)
 SEQUENCE, UNITS, COUNTS_OWN, LOST, INTERVAL, START_MS, SAMPLERS = range(5, 12)
 """Words of a stream. The first is 1 for a slot in use; ``SEQUENCE`` is the latest sequence number, -1
 if there was none, and ``UNITS`` what its datagram counts, -1 if that is unknown; ``COUNTS_OWN``
-is 1 if a datagram's number includes its own records; ``LOST`` is what is missing so far; ``INTERVAL`` the sampling interval of records
-that state none, 0 if unknown; ``START_MS`` when the exporter's uptime began, in milliseconds since
-1970, 0 if unknown. Then come ``SAMPLER_SLOTS`` pairs of a sampler's number, plus one, and its
-interval."""
+is 1 if a datagram's number includes its own records; ``LOST`` is what is missing so far;
+``INTERVAL`` the sampling interval of records that state none, 0 if unknown; ``START_MS`` when the
+exporter's uptime began, in milliseconds since 1970, 0 if unknown. Then come ``SAMPLER_SLOTS`` pairs
+of a sampler's number, plus one, and its interval, the place of the oldest of the latest sequence
+numbers, and these, plus one, of ``RECENT_SLOTS`` datagrams that counted something."""
 SAMPLER_SLOTS = 8
-STREAM_WORDS = SAMPLERS + 2 * SAMPLER_SLOTS
+RECENT_SLOTS = 8
+OLDEST = SAMPLERS + 2 * SAMPLER_SLOTS
+RECENT = OLDEST + 1
+STREAM_WORDS = RECENT + RECENT_SLOTS
 
 KEY, LENGTH, FIELDS, IS_OPTIONS, LEAST_LENGTH, FIRST_FIELD = range(6)
 """Words of a template. ``LENGTH`` is that of a record in bytes, -1 if records differ; 0 for a
@@ -147,7 +151,8 @@ def count_missing(state: ExportState, stream: int, sequence: int, units: int) ->
 
     The number is that of the units before the datagram (RFC 7011 §3.1). Some exporters include the
     datagram's own (softflowd): which of the two is recognised where only one fits. A datagram that
-    arrives late takes back what was counted as lost for it.
+    arrives late takes back what was counted as lost for it. One that arrives a second time, as from
+    a mirror port, changes nothing, unless more than ``RECENT_SLOTS`` others were between.
 
     Args:
         state: the tables.
@@ -158,6 +163,13 @@ def count_missing(state: ExportState, stream: int, sequence: int, units: int) ->
     if stream < 0:
         return
     row = state.streams[stream]
+    if units > 0:
+        for n in range(RECENT_SLOTS):
+            if row[RECENT + n] == sequence + 1:
+                return
+        oldest = row[OLDEST]
+        row[RECENT + oldest] = sequence + 1
+        row[OLDEST] = (oldest + 1) & (RECENT_SLOTS - 1)
     before, units_before = row[SEQUENCE], row[UNITS]
     if before >= 0:
         step = (sequence - before) & 0xFFFFFFFF

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from tests.capture.sources.flows.collector import MALFORMED, WITHOUT_TEMPLATE, Collector
 from tests.capture.sources.flows.decoded import decoded, records_in
@@ -21,6 +22,7 @@ from tests.capture.sources.flows.exports import (
 from tests.capture.sources.udp.port import blocks, free_port, sender
 
 from gscope.capture.packet.flow.layout import RECORD_BYTES
+from gscope.capture.sources.block import Block
 from gscope.capture.sources.flows.live_source import LiveFlowSource
 from gscope.capture.sources.udp.source import UdpSource
 
@@ -46,6 +48,34 @@ class Flows:
 
     def take(self) -> list[Record | str]:
         return [record for block in blocks(self.source) for record in records_in(block)]
+
+
+def test_packets_without_records_do_not_keep_it_beyond_its_time() -> None:
+    class Busy:
+        """A device whose ring always has a block, of ARP alone."""
+
+        name = device = "eth0"
+        block = Block.allocate(64 * 64 + 64, 64)
+        taken = 0
+
+        def next_block(self, _timeout_s: float) -> Block:
+            self.taken += 1
+            assert self.taken < 1_000_000
+            return self.block
+
+        def release(self, block: Block) -> None:
+            pass
+
+    block = Busy.block
+    block.data[:] = 0
+    block.offset[:], block.caplen[:], block.wirelen[:] = np.arange(64) * 64, 60, 60
+    block.time_ns[:], block.linktype[:] = 10**18, 1
+    block.fill_in(64)
+    busy = Busy()
+    source = LiveFlowSource(busy)  # type: ignore[arg-type]
+    assert source.next_block(0.2) is None
+    assert source.next_block(0) is None
+    assert busy.taken > 2
 
 
 @pytest.fixture
