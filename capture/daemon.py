@@ -9,8 +9,8 @@ consumer has acknowledged all of it. A live capture resumes in the log of an ear
 
 First it opens its sockets, or the captures that only root can read, and reads the key and the token
 with which it serves the log to other hosts. Then it drops the privileges
-that it no longer needs (see ``capture/process/confinement/confine.py``), before it starts another thread,
-looks at a byte of a packet or loads user code.
+that it no longer needs (see ``capture/process/confinement/confine.py``), before it starts another
+thread, looks at a byte of a packet or loads user code.
 
 The supervisor holds the other end of SUPERVISOR_FD (0, standard input, unless a capture needs it).
 When that closes, the supervisor has died, and the daemon exits immediately. The first SIGTERM or
@@ -20,7 +20,8 @@ signal ends the daemon immediately. With ``early``, it first waits until its set
 
 Exit codes: 0 everything was served; 1 an input or the log is unusable (a file that is not a
 capture, among others that are, is left out and reported in the summary); 2 invalid settings;
-3 everything was served, but packets were lost in strict mode; 128 + n ended immediately by signal n.
+3 everything was served, but packets were lost in strict mode; 128 + n ended immediately by signal
+n.
 """
 
 from __future__ import annotations
@@ -82,7 +83,10 @@ S = TypeVar("S", bound=Stopping)
 
 
 class Daemon:
-    """One run of the capture daemon in ``run_dir``, whose interpreter took ``started_s`` to start."""
+    """One run of the capture daemon in ``run_dir``.
+
+    Its interpreter took ``started_s`` to start.
+    """
 
     def __init__(self, run_dir: Path, events: CaptureEvents, started_s: float) -> None:
         self._run_dir = run_dir

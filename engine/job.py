@@ -2,8 +2,8 @@
 
 A long-lived driver: it waits for the lines ``program`` (the queries are compiled) and ``connect``
 (the capture daemon listens) on standard input, then evaluates one step after another until all
-streams have ended. It starts Spark at once, or when a step needs it. When standard input closes, the
-supervisor has died, and the job ends too.
+streams have ended. It starts Spark at once, or when a step needs it. When standard input closes,
+the supervisor has died, and the job ends too.
 """
 
 from __future__ import annotations
@@ -349,7 +349,10 @@ def _sweep(folder: Path) -> None:
 
 
 def _watch_supervisor(job: Job) -> None:
-    """Notify ``job`` of the program and of each daemon; end the process when the supervisor has died."""
+    """Notify ``job`` of the program and of each daemon.
+
+    End the process when the supervisor has died.
+    """
     for line in sys.stdin:
         match line.strip():
             case "program":

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _MUCH_BYTES = 4 << 30
 _SPARK_AT_ONCE_BYTES = 16 << 30
-"""Larger captures are left to Spark as soon as it is ready: its processes hold the rows of tasks."""
+"""Larger captures are left to Spark as soon as it is ready: its processes hold the rows of
+tasks."""
 _LITTLE_BYTES = 8 << 20
 
 

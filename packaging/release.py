@@ -95,7 +95,10 @@ def build_all(folder: Path, epoch: int, *, with_deb: bool) -> None:
 
 
 def normalise(sdist: Path, epoch: int) -> None:
-    """Write an sdist again with sorted names, one time, and no user: setuptools has those of now."""
+    """Write an sdist again with sorted names, one time, and no user.
+
+    Setuptools has those of now.
+    """
     with tarfile.open(sdist) as archive:
         members = sorted(archive.getmembers(), key=lambda member: member.name)
         contents = {

@@ -113,7 +113,10 @@ class Compiled:
 
     @property
     def moving(self) -> tuple[tuple[MovingSample, ...], dict[str, str]]:
-        """The components that follow the load, and why others cannot, by the names of their LFTAs."""
+        """The components that follow the load, and why others cannot.
+
+        They are given by the names of their LFTAs.
+        """
         from gscope.queries.analysis.sampling.sampled import sampled
         from gscope.queries.plan.sampling.moving_samples import moving_samples
         from gscope.queries.plan.sampling.rated_program import with_row_rates

@@ -14,7 +14,10 @@ DID_YOU_MEAN = "did you mean "
 
 
 def other_case(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that differs from ``name`` in case only; None if several do, or none."""
+    """Return the known name that differs from ``name`` in case only.
+
+    None if several do, or none.
+    """
     found = {candidate for candidate in known if candidate.lower() == name.lower()}
     return found.pop() if len(found) == 1 else None
 

@@ -1,8 +1,8 @@
 """Answers in the log: rows that a run has computed, for a run on another host to read.
 
 The run that has computed them may repeat what it has sent, after a failure of its own or of this
-process. Each portion therefore has a *place*, the number of its step and its number in the step, and
-a portion is written once: what the log has of a stream is in a file beside it, which is written
+process. Each portion therefore has a *place*, the number of its step and its number in the step,
+and a portion is written once: what the log has of a stream is in a file beside it, which is written
 before the portion (as in ``capture/relay/relay_state.py``).
 """
 

@@ -99,10 +99,11 @@ def compiled_engines(
 
 
 def _table_slots(settings: CaptureSettings) -> int:
-    """Return the slots of each group table, fewer for a capture that cannot fill as many as allowed.
+    """Return the slots of each group table.
 
-    Groups are spread over all pages of a table, and the system has to provide each page. The tables
-    of fifty queries took half of the time that 20,000 packets take.
+    They are fewer for a capture that cannot fill as many as allowed. Groups are spread over all
+    pages of a table, and the system has to provide each page. The tables of fifty queries took half
+    of the time that 20,000 packets take.
     """
     most = settings.table_slots or LftaSettings().table_slots
     enough = LEAST_SLOTS

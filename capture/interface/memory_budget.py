@@ -2,7 +2,8 @@
 
 ::
 
-    engines x (group tables + pre-samples + output buffers) + rings + open batches + messages that the log holds
+    engines x (group tables + pre-samples + output buffers)
+    + rings + open batches + messages that the log holds
 
 where an engine is the LFTAs of one thread of an interface. This is an upper bound: the system does
 not provide memory that no packet touches.

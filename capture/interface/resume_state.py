@@ -19,7 +19,8 @@ LATE = "late_tuples_total"
 CLOCK_OFFSET = "clock_offset_ns"
 
 UNKNOWN_REASON = "unknown"
-"""Reason of packets that were counted as not decoded after the last report by reason was written."""
+"""Reason of packets that were counted as not decoded after the last report by reason was
+written."""
 
 _GAUGES = ("live_groups", CLOCK_OFFSET)
 """Counters that state a current value: those of two daemons are not added."""

@@ -1,13 +1,12 @@
 """Bounds the disk space of compiled kernels; those unused for the longest time are removed first.
 
-There are two folders. In ``kernels``, ``<digest>/<place>/*.nb[ic]`` are numba's files, for one source
-file each, and ``<digest>/<name>.<processor>.o`` is machine code of native kernels
+There are two folders. In ``kernels``, ``<digest>/<place>/*.nb[ic]`` are numba's files, for one
+source file each, and ``<digest>/<name>.<processor>.o`` is machine code of native kernels
 (``capture/kernels/kept.py``). In ``lfta``, ``lfta_<hash>.py`` are generated sources, with their
 machine code for each kind of processor in ``lfta/lfta_<hash>.<processor>.o``, that of LFTA n in
 ``lfta/lfta_<hash>.<processor>.<n>.o``, and unoptimised code in files ending in ``.quick.o``
-(``capture/lfta/native_kernel.py``). Other names are left alone,
-and links are not followed. Other processes may use the same folders at any moment: one that misses
-a file compiles it again.
+(``capture/lfta/native_kernel.py``). Other names are left alone, and links are not followed. Other
+processes may use the same folders at any moment: one that misses a file compiles it again.
 """
 
 from __future__ import annotations
@@ -86,7 +85,9 @@ def prune(kernels: Path, sources: Path, now_ns: int, max_bytes: int = MAX_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A unit that is kept or removed: a folder of kernels, or a source with what was compiled of it.
+    """A unit that is kept or removed.
+
+    It is a folder of kernels, or a source with what was compiled of it.
 
     Attributes:
         folder: folder of ``name``.

@@ -50,7 +50,10 @@ _naming = threading.Lock()
 
 
 def dispatcher_of(function: FunctionType, role: Role) -> Any:
-    """Return what numba calls a dispatcher: it compiles ``function``, or loads what was compiled."""
+    """Return what numba calls a dispatcher.
+
+    It compiles ``function``, or loads what was compiled.
+    """
     if role is Role.PART:
         return _without_copies(_compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True))
     kept = _kept(function)

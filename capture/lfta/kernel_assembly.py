@@ -108,7 +108,10 @@ class KernelTranslator:
 
 
 def _functions(module: ModuleType, number: int) -> Iterator[tuple[Any, tuple[AnyKind, ...]]]:
-    """Yield the functions of an LFTA that ``run`` and ``flush`` call, and their arguments' kinds."""
+    """Yield the functions of an LFTA that ``run`` and ``flush`` call.
+
+    Each comes with its arguments' kinds.
+    """
     for name in (f"lfta_{number}", f"flush_{number}"):
         called = getattr(module, name, None)
         # Selections have no groups to flush.

@@ -32,7 +32,8 @@ DECODER_SOURCE = '"""The decoder of all kernels: parts of gscope.capture.lfta.ba
 
 
 _RUN_WORDS = len(RUN_PARAMETERS) + 1
-"""Words of the arguments of ``run``: the rows of ``StateArrays.lftas`` have two, address and step."""
+"""Words of the arguments of ``run``: the rows of ``StateArrays.lftas`` have two, address and
+step."""
 _FLUSH_WORDS = 3
 
 
@@ -150,9 +151,10 @@ def _frequent_switches() -> Iterator[None]:
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """Collect no garbage: a translation makes a hundred thousand nodes of syntax trees, and no cycles.
+    """Collect no garbage.
 
-    They are in use until its end, and each collection visits them: a sixth of the time of large kernels.
+    A translation makes a hundred thousand nodes of syntax trees, and no cycles. They are in use
+    until its end, and each collection visits them: a sixth of the time of large kernels.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -8,9 +8,9 @@ begins with the key of the tuple that is tested. Entries follow, one for each sl
     slot      number of values; greatest time of a tuple whose value was added; the key (words of
               the window, if there is one, then of the supergroup); values, ascending
 
-A supergroup has a slot of its bucket. If all are in use, one of an earlier window is replaced; where
-there is none, the tuples of the supergroup are shipped. A slot that is lost costs tuples, but no
-answer.
+A supergroup has a slot of its bucket. If all are in use, one of an earlier window is replaced;
+where there is none, the tuples of the supergroup are shipped. A slot that is lost costs tuples, but
+no answer.
 """
 
 from __future__ import annotations

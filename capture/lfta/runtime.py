@@ -375,7 +375,10 @@ class _RunningLfta:
         state[LftaState.COLUMNS : LftaState.COLUMNS + buffer.addresses.size] = buffer.addresses
 
     def states_other_rate(self, threshold: int) -> bool:
-        """Return whether rows of packets tested by ``threshold`` must be apart from those so far."""
+        """Return whether rows must be apart from those so far.
+
+        The rows are of packets tested by ``threshold``.
+        """
         return self.lfta.has_rate_column and rate_of(threshold) != self._rate
 
     def begin_rate(self, threshold: int) -> None:

@@ -90,13 +90,19 @@ class LiveInterface(Feed):
             self.runtime.heartbeat(state.clock_ns, self.skew_ns)
 
     def on_started(self, now_ns: int) -> None:
-        """Note that packets are let in: what came since an earlier daemon's last promise is lost."""
+        """Note that packets are let in.
+
+        What came since an earlier daemon's last promise is lost.
+        """
         if self.resumed.counters:
             self.resume_thresholds(max(now_ns, self.clock_ns) + 1)
             self._note_loss(RESTART, self.runtime.bound_ns, now_ns, None)
 
     def resume_thresholds(self, clear_ns: int) -> None:
-        """Continue from the thresholds of earlier daemons; no packet from ``clear_ns`` on is tested."""
+        """Continue from the thresholds of earlier daemons.
+
+        No packet from ``clear_ns`` on is tested.
+        """
         if self.thresholds is not None:
             self.thresholds.resume(self.runtime.bound_ns, clear_ns)
 

@@ -108,8 +108,8 @@ class WaitForRoom(Budget):
                 raise StreamError(problem)
             if not usage.wait_for_room(used, self.patience_s):
                 problem = (
-                    f"{full}, and no reader has acknowledged anything for {self.patience_s:g} s; raise "
-                    "its limit with --log, or use a shorter epoch or RANGE"
+                    f"{full}, and no reader has acknowledged anything for {self.patience_s:g} s; "
+                    "raise its limit with --log, or use a shorter epoch or RANGE"
                 )
                 raise StreamError(problem)
         return True

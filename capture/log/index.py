@@ -6,9 +6,9 @@ keeps what was written; it need not survive a loss of power, after which a repla
 its files.
 
 Records are in the order of writing. A ``Shed`` below the end of its stream replaces the batch that
-was there, a ``Merged`` several batches, a ``Thinned`` a batch by one with fewer rows. A ``Base`` says that messages missing before it have been
-released: all readers acknowledged them, a later heartbeat says more, or a later batch has their
-rows.
+was there, a ``Merged`` several batches, a ``Thinned`` a batch by one with fewer rows. A ``Base``
+says that messages missing before it have been released: all readers acknowledged them, a later
+heartbeat says more, or a later batch has their rows.
 """
 
 from __future__ import annotations

@@ -279,7 +279,10 @@ class Ledger:
         return {stream: tuple(sequences) for stream, sequences in gone.items()}
 
     def sheddable(self, streams: Iterable[str] | None = None) -> Iterator[Batch]:
-        """Return the batches that no consumer has leased, oldest first; of all streams by default."""
+        """Return the batches that no consumer has leased, oldest first.
+
+        They are those of all streams by default.
+        """
         leased = frozenset().union(*self._leases.values())
         chosen = (self.held[stream].batches for stream in (streams or self.held))
         for _, batch in merge(*chosen, key=lambda b: b[0]):

@@ -9,17 +9,18 @@
   of one batch, for readers that cannot open its file; without ``row_groups`` all of them. A batch
   that was shed or released is an error with ``GONE``.
 
-``do_put`` takes rows of answers where the log has streams for them: its command is ``{"stream": name,
-"place": [step, number] or null, "bounds": {name of a promise: bound, …}, "lost": [``LostRows``, …],
-"is_last": true or false}``.
+``do_put`` takes rows of answers where the log has streams for them: its command is ``{"stream":
+name, "place": [step, number] or null, "bounds": {name of a promise: bound, …}, "lost":
+[``LostRows``, …], "is_last": true or false}``.
 
 Actions: ``describe`` with the body ``{"consumer": name}`` (or ``{}``), which registers a consumer
 where the log accepts further ones and returns a ``LogDescription``; ``acknowledge`` with
-``{"consumer": name, "cursors": {…}}``; ``deregister`` with ``{"consumer": name}``, for which nothing
-is kept from then on; ``punctuate`` with ``{"wanted": {stream: {name of a promise:
-bound, …}, …}}`` (see ``Demands``); ``lease`` with ``{"consumer": name, "batches": {stream: [number,
-…], …}, "answered": {stream: [time, time], …}}`` (see ``queries/streams/leases.py``); ``streams``, ``counters``, ``ping``. The socket's
-folder is private, so who may connect is who may read the folder.
+``{"consumer": name, "cursors": {…}}``; ``deregister`` with ``{"consumer": name}``, for which
+nothing is kept from then on; ``punctuate`` with
+``{"wanted": {stream: {name of a promise: bound, …}, …}}`` (see ``Demands``); ``lease`` with
+``{"consumer": name, "batches": {stream: [number, …], …}, "answered": {stream: [time, time], …}}``
+(see ``queries/streams/leases.py``); ``streams``, ``counters``, ``ping``. The socket's folder is
+private, so who may connect is who may read the folder.
 """
 
 from __future__ import annotations

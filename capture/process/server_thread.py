@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 
 class ServerThread:
-    """A thread that starts the Flight servers, and reports that they listen once packets are let in.
+    """A thread that starts the Flight servers.
 
-    Their libraries take long to load. An exception other than gscope's own ends the process: its
-    supervisor would wait in vain for the report.
+    It reports that they listen once packets are let in. Their libraries take long to load. An
+    exception other than gscope's own ends the process: its supervisor would wait in vain for the
+    report.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""What a relay knows of one input: whether it answers, how far it is, what came and what was lost."""
+"""What a relay knows of one input.
+
+That is whether it answers, how far it is, what came and what was lost.
+"""
 
 from __future__ import annotations
 

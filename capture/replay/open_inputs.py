@@ -125,7 +125,10 @@ class OpenInputs:
 
 
 def _selected(source: CaptureSource, interface: InterfaceSettings) -> CaptureSource:
-    """Return what queries read of ``source``: packets that pass the filter, or their flow records."""
+    """Return what queries read of ``source``.
+
+    That is the packets that pass the filter, or their flow records.
+    """
     if interface.filters:
         source = SelectedSource(source, _programs(interface), None)
     if not interface.reads_flows:
@@ -165,7 +168,8 @@ def _shares(settings: CaptureSettings, stop: ReplayStop) -> dict[str, int]:
     """Return how many packets to read of each interface; {} if one alone has the limit, or none.
 
     Reads the captures of several interfaces as far as the limit reaches, or until ``stop`` ends the
-    pass; then the shares are smaller. Inputs that cannot be opened are left to the caller to report.
+    pass; then the shares are smaller. Inputs that cannot be opened are left to the caller to
+    report.
     """
     if settings.packets is None or len(settings.interfaces) < 2:
         return {}

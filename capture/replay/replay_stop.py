@@ -1,4 +1,7 @@
-"""The switch that ends a replay from another thread, at any moment from the opening of its inputs."""
+"""The switch that ends a replay from another thread.
+
+It does so at any moment from the opening of its inputs.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Interfaces of a replay that work side by side, each in a thread of its own.
 
-The trace clock moves all interfaces of a replay to the same time, step by step. Within a step they do
-not depend on each other: each has its own source, LFTAs and streams. So they share the cores, if their
-steps are long enough for the threads to pay: a step covers the time in which the interface with the most
-packets reads ``PART_BYTES``.
+The trace clock moves all interfaces of a replay to the same time, step by step. Within a step they
+do not depend on each other: each has its own source, LFTAs and streams. So they share the cores, if
+their steps are long enough for the threads to pay: a step covers the time in which the interface
+with the most packets reads ``PART_BYTES``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class SideBySide:
 
     def __init__(self, interfaces: Sequence[TraceInterface], *, may_run_ahead: bool) -> None:
         threads = min(len(interfaces), usable_cores())
-        # A pipe may make its interface wait, and the clock then reports to readers what is processed.
+        # A pipe may make its interface wait, and the clock then reports to readers what is
+        # processed.
         is_plain = all(each.source.size_bytes is not None for each in interfaces)
         is_threaded = may_run_ahead and threads > 1 and is_plain
         self._pool = ThreadPoolExecutor(threads, "replay") if is_threaded else None
@@ -54,7 +55,10 @@ class SideBySide:
 
     @property
     def part_bytes(self) -> int:
-        """Bytes of input for which a step should last; 0 without threads, which need no long steps."""
+        """Bytes of input for which a step should last.
+
+        0 without threads, which need no long steps.
+        """
         return 0 if self._pool is None else PART_BYTES
 
     def advance(

@@ -81,7 +81,10 @@ class TraceInterface(Feed):
         return self.head_ns if block is None else int(block.time_ns[block.count - 1])
 
     def expected_ns(self, part_bytes: int) -> int:
-        """Return the time, in ns, at which ``part_bytes`` more are read if packets stay as frequent."""
+        """Return the time, in ns, at which ``part_bytes`` more are read.
+
+        That is the time if packets stay as frequent.
+        """
         if self._first_ns is None or self.input_bytes == 0:
             return self.last_ns
         passed_ns = max(self.last_ns - self._first_ns, 0)

@@ -4,8 +4,8 @@ A live capture writes the packets that its aggregating LFTAs accept into segment
 one interface each, in the folder of the run. Before the ring exceeds its size, the oldest segments
 are deleted. ``queries/run_folder/packet_ring.py`` describes the folder.
 
-A heartbeat passes on all packets before it. So when a row reaches the supervisor, the packets of its
-group are with the writer, and the ring's state says when they are on disk.
+A heartbeat passes on all packets before it. So when a row reaches the supervisor, the packets of
+its group are with the writer, and the ring's state says when they are on disk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The controllers of all components of a capture, fed by the threads of its interfaces.
 
-Every interface with packets of a component reports how loaded it is. The rate of a component follows
-the worst of its own interfaces, and all of them take it over: it would not help an overloaded
-interface to leave out packets of others. Any thread may call at any time; nothing waits.
+Every interface with packets of a component reports how loaded it is. The rate of a component
+follows the worst of its own interfaces, and all of them take it over: it would not help an
+overloaded interface to leave out packets of others. Any thread may call at any time; nothing waits.
 """
 
 from __future__ import annotations

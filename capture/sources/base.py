@@ -23,8 +23,8 @@ class SourceStats:
     Attributes:
         received_packets: packets that came from the source, lost and filtered ones included.
         received_bytes: bytes on the wire of the packets in the blocks returned so far.
-        dropped_packets: packets lost because the ring or the operating system's buffer was full, and
-            those that are absent.
+        dropped_packets: packets lost because the ring or the operating system's buffer was full,
+            and those that are absent.
         absent_packets: of the dropped ones, those that are only known by the numbers that senders
             give to what they send: they may not have reached this machine.
         filtered_packets: packets that the source rejected on purpose.

@@ -88,9 +88,9 @@ with_allowed = option_group(
         shell_complete=candidates.devices,
         type=Lines(),
         help="Let other hosts capture on the network device DEVICE, or on the UDP port"
-        " udp://ADDRESS:PORT; their queries refer to it as NAME (default: DEVICE, or udp2055). NAME alone selects an interface of the configuration file, with"
-        " its settings. May be repeated. Default: the interfaces of the configuration file that have"
-        " a device.",
+        " udp://ADDRESS:PORT; their queries refer to it as NAME (default: DEVICE, or udp2055). NAME"
+        " alone selects an interface of the configuration file, with its settings. May be repeated."
+        " Default: the interfaces of the configuration file that have a device.",
     ),
     option(
         "--allow-capture",

@@ -1,4 +1,7 @@
-"""``gscope completion``: completes commands, options, files, queries, devices and runs in a shell."""
+"""``gscope completion``: completes words in a shell.
+
+They are commands, options, files, queries, devices and runs.
+"""
 
 from __future__ import annotations
 

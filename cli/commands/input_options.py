@@ -41,18 +41,18 @@ _HOST = option(
     multiple=True,
     shell_complete=candidates.hosts,
     type=Lines(),
-    help="Let the agent (`gscope capture --listen`) at HOST:PORT capture, and read its rows. Queries"
-    " refer to an interface of it as NAME.INTERFACE. NAME alone selects a host of the configuration"
-    " file. May be repeated. Default: all hosts of the configuration file, if it has no device and"
-    " neither -i nor --from is given.",
+    help="Let the agent (`gscope capture --listen`) at HOST:PORT capture, and read its rows."
+    " Queries refer to an interface of it as NAME.INTERFACE. NAME alone selects a host of the"
+    " configuration file. May be repeated. Default: all hosts of the configuration file, if it has"
+    " no device and neither -i nor --from is given.",
 )
 _RECORD = option(
     "--record",
     "is_recording",
     heading=HEADING,
     is_flag=True,
-    help="Let the hosts capture and keep the rows on their disks, and exit once they do; captures of"
-    " files are replayed first. `gscope run --run NAME` with the same queries and hosts answers"
+    help="Let the hosts capture and keep the rows on their disks, and exit once they do; captures"
+    " of files are replayed first. `gscope run --run NAME` with the same queries and hosts answers"
     " later, `gscope stop --run NAME` discards the rows.",
 )
 _SET = option(
@@ -89,8 +89,8 @@ _SHARED = (
         metavar="DURATION",
         callback=quantity(parse_positive_duration),
         help="Continue without an input that has been silent for DURATION; its rows of epochs that"
-        " end meanwhile are late if it returns. At least --failure-timeout (5s by default). Default:"
-        " wait for it.",
+        " end meanwhile are late if it returns. At least --failure-timeout (5s by default)."
+        " Default: wait for it.",
     ),
 )
 

@@ -1,4 +1,7 @@
-"""Arguments that stand in the wrong place: a query or a packet filter where a file or name belongs."""
+"""Arguments that stand in the wrong place.
+
+That is a query or a packet filter where a file or name belongs.
+"""
 
 from __future__ import annotations
 

@@ -190,8 +190,8 @@ _SAVING = (
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
         shell_complete=candidates.files,
-        help="Save the packets behind the rows of the answers to FILE, a new pcapng file. The comment"
-        " of a packet names its queries.",
+        help="Save the packets behind the rows of the answers to FILE, a new pcapng file. The"
+        " comment of a packet names its queries.",
     ),
     option(
         "--save-packets-of",
@@ -257,8 +257,8 @@ pager_option = option(
     "is_unpaged",
     heading="Output",
     is_flag=True,
-    help="Print long tables and texts directly. By default, what exceeds the screen of a terminal is"
-    " shown with $GSCOPE_PAGER, else $PAGER, else less.",
+    help="Print long tables and texts directly. By default, what exceeds the screen of a terminal"
+    " is shown with $GSCOPE_PAGER, else $PAGER, else less.",
 )
 """``--no-pager``; the command gets ``is_unpaged``."""
 

@@ -48,8 +48,8 @@ _ENDINGS = {".svg": "svg", ".png": "png"}
     metavar="FILE",
     shell_complete=candidates.files,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the report to FILE, which appears when it is complete. Names that end in .svg or .png"
-    " get a picture of one result. Default: standard output.",
+    help="Write the report to FILE, which appears when it is complete. Names that end in .svg or"
+    " .png get a picture of one result. Default: standard output.",
 )
 @with_quiet
 @with_config(without=("output.partition_by", "metrics.of", "metrics.series"), instead=(_FORMAT,))
@@ -62,19 +62,20 @@ def report(
 ) -> int:
     """Make one HTML file with a plot for each time series and a table for each list.
 
-    Of captures it shows the answers of the given queries, and without queries the rates of links and
-    protocols, the addresses and ports with most bytes, the names most asked for, losses and damage.
-    Arguments that are .gsql files or names of library queries are queries. A DIR with answers (-w DIR of `gscope replay`
-    or `gscope run`: CSV, NDJSON, Parquet or Arrow) is shown as it is. The page needs no network.
+    Of captures it shows the answers of the given queries, and without queries the rates of links
+    and protocols, the addresses and ports with most bytes, the names most asked for, losses and
+    damage. Arguments that are .gsql files or names of library queries are queries. A DIR with
+    answers (-w DIR of `gscope replay` or `gscope run`: CSV, NDJSON, Parquet or Arrow) is shown as
+    it is. The page needs no network.
 
     \b
       gscope report trace.pcap -w report.html
       gscope report trace.pcap top_talkers flows.gsql -w report.html
       gscope report answers -w report.html
 
-    Plots need gscope[report]. Exit codes: 0 success, 1 a capture or process failed, 2 usage or query
-    error, 3 success but packets or input were lost (--strict), 128+n terminated by signal n.
-    """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
+    Plots need gscope[report]. Exit codes: 0 success, 1 a capture or process failed, 2 usage or
+    query error, 3 success but packets or input were lost (--strict), 128+n terminated by signal n.
+    """  # noqa: D301 # \b is click's mark for text that is not to be wrapped
     began = time.monotonic()
     keep_only(OF_SUPERVISORS)
     from gscope.cli.session.reporting import ensure_destination

@@ -122,7 +122,8 @@ with_overrides = option_group(
         heading="Capture",
         metavar="SIZE",
         callback=quantity(parse_size),
-        help="Size of the capture ring of each interface, or of the buffer of a UDP port. Default: 64M.",
+        help="Size of the capture ring of each interface, or of the buffer of a UDP port."
+        " Default: 64M.",
     ),
     option(
         "-p",
@@ -138,8 +139,8 @@ with_overrides = option_group(
         heading="Capture",
         metavar="N",
         callback=quantity(parse_count),
-        help="Distribute the packets of each interface over N threads, by the groups of the queries or"
-        " by flow. Default: 1.",
+        help="Distribute the packets of each interface over N threads, by the groups of the queries"
+        " or by flow. Default: 1.",
     ),
     option(
         "--source",
@@ -452,8 +453,8 @@ def _session(
         assert inputs.remote is not None
         if service.has_no_job:
             message = (
-                "a run that asks agents of other hosts to capture answers its queries itself; leave "
-                "out --no-job"
+                "a run that asks agents of other hosts to capture answers its queries itself; "
+                "leave out --no-job"
             )
             raise UsageError(message)
         chosen, given = inputs.devices.devices, inputs.remote.partition_set

@@ -32,10 +32,10 @@ _OF_LISTENERS = ("listen", "token_file", "tls.certificate", "tls.key")
 def serve(folder: Path, config: Config) -> int:
     """Serve the answers in DIR, which runs write there with -o parquet or -o arrow.
 
-    Each answer is a flight, which pyarrow, pandas and DuckDB pull with Arrow Flight. Every batch comes
-    with a position; a client that stores it with the rows gets each row once, whatever is killed.
-    Runs are not affected: only their files are read, for as long as they exist. Ctrl-C or SIGTERM
-    ends it.
+    Each answer is a flight, which pyarrow, pandas and DuckDB pull with Arrow Flight. Every batch
+    comes with a position; a client that stores it with the rows gets each row once, whatever is
+    killed. Runs are not affected: only their files are read, for as long as they exist. Ctrl-C or
+    SIGTERM ends it.
 
     \b
       gscope run flow -i eth0 -o parquet -w answers -d

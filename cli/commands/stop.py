@@ -132,7 +132,10 @@ def _signal(supervisor: int, run: RunRecord, number: signal.Signals) -> None:
     except ProcessLookupError:
         return
     except PermissionError as error:
-        message = f"{run.name} (process {run.pid}) belongs to another user; stop it as that user or as root"
+        message = (
+            f"{run.name} (process {run.pid}) belongs to another user;"
+            " stop it as that user or as root"
+        )
         raise GscopeError(message) from error
 
 

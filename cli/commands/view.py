@@ -26,18 +26,19 @@ if TYPE_CHECKING:
 )
 @with_work_dir
 def view(named: str | None, name: str | None, time_style: str, config: Config) -> int:
-    """Show the answers of a run that writes them to files (-w), as `-o view` shows those of its own.
+    """Show the answers of a run that writes them to files (-w), as `-o view` shows those of its
+    own.
 
     Rows, counters and losses are read from the files of the run, which is not affected. Parquet and
-    Arrow files appear within a minute. The keys are those of `-o view`, except that q leaves the view
-    and not the run; `?` shows them.
+    Arrow files appear within a minute. The keys are those of `-o view`, except that q leaves the
+    view and not the run; `?` shows them.
 
     \b
       gscope run top_talkers -i eth0 -w answers -d
       gscope view
 
     Exit codes: 0 success, 1 the work dir has no run, 2 usage error, or unknown NAME.
-    """  # noqa: D301  # \b is click's mark for text that is not to be wrapped
+    """  # noqa: D205, D301  # \b is click's mark for text that is not to be wrapped
     from gscope.cli.rundir.records import choose_run
     from gscope.cli.view.followed_run import view_run
     from gscope.cli.view.terminal.screen import ensure_terminal

@@ -22,10 +22,11 @@ _KEYWORDS = (
 
 
 def words_for(query: str) -> list[CompletionItem[str]]:
-    """Return ``query`` with each word that can complete it, cut at the cursor; the label is the word.
+    """Return ``query`` with each word that can complete it, cut at the cursor.
 
     Behind FROM and JOIN these are protocols, elsewhere fields, functions, aggregates and keywords.
-    Fields are those of the protocols that the query reads, if it names any before the cursor.
+    Fields are those of the protocols that the query reads, if it names any before the cursor. The
+    label is the word.
     """
     last = _WORD.search(query)
     assert last is not None

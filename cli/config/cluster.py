@@ -176,8 +176,8 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         "spark_master",
         MASTER,
         _ENGINE.master,
-        "where Spark evaluates steps: local for this machine, or the cluster spark://HOST:PORT, yarn or"
-        " k8s://https://HOST:PORT; see docs/cluster.md",
+        "where Spark evaluates steps: local for this machine, or the cluster spark://HOST:PORT,"
+        " yarn or k8s://https://HOST:PORT; see docs/cluster.md",
         flag="--master",
     ),
     Setting(
@@ -210,8 +210,8 @@ CLUSTER_SETTINGS: tuple[Setting, ...] = (
         "spark_file_port",
         PORT,
         None,
-        "port at which executors that do not share the run's folder fetch and return files, over TLS"
-        " with --tls-certificate and --tls-key. Default: a free one",
+        "port at which executors that do not share the run's folder fetch and return files, over"
+        " TLS with --tls-certificate and --tls-key. Default: a free one",
     ),
     Setting(
         "spark.conf",

@@ -1,4 +1,7 @@
-"""The hosts whose agents a run asks to capture, from the command line and the configuration file."""
+"""The hosts whose agents a run asks to capture.
+
+They come from the command line and the configuration file.
+"""
 
 from __future__ import annotations
 

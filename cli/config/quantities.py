@@ -53,7 +53,9 @@ def parse_ports(text: str) -> tuple[int, ...]:
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``, ``1d``; a bare number is seconds.
+    """Return the nanoseconds of ``500ms``, ``10 sec``, ``1.5 min``, ``1d``.
+
+    A bare number is seconds.
 
     Raises:
         ValueError: the text is not a duration; the message says what is expected.

@@ -170,7 +170,7 @@ def ensure_relayable(program: Program) -> None:
     for lfta in program.lftas:
         if not lfta.interfaces:
             message = (
-                f"{lfta.query} reads no interface of {', '.join(program.interfaces)}; name those of "
-                "the inputs, as the query does, with -i"
+                f"{lfta.query} reads no interface of {', '.join(program.interfaces)}; name those "
+                "of the inputs, as the query does, with -i"
             )
             raise UsageError(message)

@@ -42,15 +42,16 @@ ROW_METRICS_SETTINGS = (
         RESULTS,
         (),
         "show the rows of the latest complete epoch of the result QUERY as gauges of --metrics,"
-        " gscope_row_<QUERY>_<COLUMN>: columns that an aggregate computes are values, the others are"
-        " labels. May be repeated. Default: none",
+        " gscope_row_<QUERY>_<COLUMN>: columns that an aggregate computes are values, the others"
+        " are labels. May be repeated. Default: none",
     ),
     Setting(
         "metrics.series",
         "metrics_series",
         Kind("N", parse_count, str),
         DEFAULT_METRICS_SERIES,
-        "show at most N series of each result of --metrics-of; further rows are left out and counted",
+        "show at most N series of each result of --metrics-of; further rows are left out and"
+        " counted",
     ),
 )
 

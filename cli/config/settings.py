@@ -216,10 +216,10 @@ SETTINGS: tuple[Setting, ...] = (
         "time_style",
         TIME_STYLE,
         TimeStyle.UTC,
-        "how tables and reports show times, and INT columns that count time such as time and time/60:"
-        " in UTC, in local time with its offset from UTC, or as computed, with TIMESTAMP in seconds"
-        " since 1970. Other formats are for programs and do not take it: in them a TIMESTAMP is always"
-        " in UTC",
+        "how tables and reports show times, and INT columns that count time such as time and"
+        " time/60: in UTC, in local time with its offset from UTC, or as computed, with TIMESTAMP"
+        " in seconds since 1970. Other formats are for programs and do not take it: in them a"
+        " TIMESTAMP is always in UTC",
         flag="--time",
     ),
     Setting(
@@ -227,9 +227,9 @@ SETTINGS: tuple[Setting, ...] = (
         "partition_unit",
         PARTITION_UNIT,
         PartitionUnit.NONE,
-        "with -w DIR -o parquet, write the rows of each answer to folders by their time in UTC, such"
-        " as DIR/QUERY/date=2026-11-24/hour=9, which DuckDB and Spark read as columns. The time is the"
-        " first column that is ordered in time, otherwise the first that is a time",
+        "with -w DIR -o parquet, write the rows of each answer to folders by their time in UTC,"
+        " such as DIR/QUERY/date=2026-11-24/hour=9, which DuckDB and Spark read as columns. The"
+        " time is the first column that is ordered in time, otherwise the first that is a time",
         flag="--partition-by",
     ),
     Setting(
@@ -276,9 +276,9 @@ SETTINGS: tuple[Setting, ...] = (
         "shedding_mode",
         SHEDDING,
         SheddingMode.OFF,
-        "whether to sample packets, where the queries permit it. fixed: at --sample-rate. auto: keep"
-        " every packet until a live capture is overloaded, then lower the rate until the overload"
-        " ends, and raise it again as the load falls",
+        "whether to sample packets, where the queries permit it. fixed: at --sample-rate. auto:"
+        " keep every packet until a live capture is overloaded, then lower the rate until the"
+        " overload ends, and raise it again as the load falls",
         flag="--shedding",
     ),
     Setting(
@@ -294,10 +294,10 @@ SETTINGS: tuple[Setting, ...] = (
         "sample_rate",
         RATE,
         None,
-        "answer from a sample: keep the share RATE (0.1, 10% or 1/10) of the groups of a query, each"
-        " with all its packets, or of single packets where no group can be kept whole; estimated"
-        " counts and sums are scaled by 1/RATE. `gscope explain --sample-rate` shows what is kept."
-        " Implies --shedding fixed. Default: none",
+        "answer from a sample: keep the share RATE (0.1, 10% or 1/10) of the groups of a query,"
+        " each with all its packets, or of single packets where no group can be kept whole;"
+        " estimated counts and sums are scaled by 1/RATE. `gscope explain --sample-rate` shows what"
+        " is kept. Implies --shedding fixed. Default: none",
         flag="--sample-rate",
     ),
     Setting(
@@ -306,23 +306,24 @@ SETTINGS: tuple[Setting, ...] = (
         FAILURE_TIMEOUT,
         None,
         "restart the capture daemon if a live interface sends no heartbeat for DURATION, and report"
-        " an input of --from that is silent for that time. Default: 5 heartbeat intervals, at least 5s",
+        " an input of --from that is silent for that time. Default: 5 heartbeat intervals, at"
+        " least 5s",
     ),
     Setting(
         "failure.step_timeout",
         "failure_step_timeout_ns",
         STEP_TIMEOUT,
         None,
-        "restart the HFTA job from its last commit if no Spark task of a step finishes for DURATION."
-        " Default: only report such a step, after 5min",
+        "restart the HFTA job from its last commit if no Spark task of a step finishes for"
+        " DURATION. Default: only report such a step, after 5min",
     ),
     Setting(
         "listen",
         "listen",
         ADDRESS,
         None,
-        "address at which a relay, a sensor (--no-job), an agent (`gscope capture`) or `gscope serve`"
-        " accepts connections. Port 0 picks a free port and reports it. Beyond loopback,"
+        "address at which a relay, a sensor (--no-job), an agent (`gscope capture`) or `gscope"
+        " serve` accepts connections. Port 0 picks a free port and reports it. Beyond loopback,"
         " --tls-certificate and --tls-key are required. Default: none",
     ),
     Setting(
@@ -331,24 +332,24 @@ SETTINGS: tuple[Setting, ...] = (
         FILE,
         None,
         "file with the token that readers on other hosts present; only its owner may read it. With"
-        " several tokens, one a line, a server accepts each of them and a reader presents the first."
-        " Default: none",
+        " several tokens, one a line, a server accepts each of them and a reader presents the"
+        " first. Default: none",
     ),
     Setting(
         "tls.certificate",
         "tls_certificate",
         FILE,
         None,
-        "file with the certificate chain for --listen, and for executors that fetch files of the run"
-        " from here, in PEM. Default: none",
+        "file with the certificate chain for --listen, and for executors that fetch files of the"
+        " run from here, in PEM. Default: none",
     ),
     Setting(
         "tls.key",
         "tls_key",
         FILE,
         None,
-        "file with the key of --tls-certificate, in PEM and without a password, which only its owner"
-        " may read. Default: none",
+        "file with the key of --tls-certificate, in PEM and without a password, which only its"
+        " owner may read. Default: none",
     ),
     Setting(
         "spark.cores",
@@ -430,8 +431,8 @@ SETTINGS: tuple[Setting, ...] = (
         "memory_bytes",
         SIZE,
         _CAPTURE.memory_bytes,
-        "memory limit of the capture daemon (tables, buffers, rings). Default: half of the machine's"
-        " memory",
+        "memory limit of the capture daemon (tables, buffers, rings). Default: half of the"
+        " machine's memory",
         flag="--memory",
     ),
     Setting(
@@ -457,8 +458,8 @@ SETTINGS: tuple[Setting, ...] = (
         LOOKUP,
         {},
         "file in which functions look values up: asn=FILE for asn(), country=FILE for country(),"
-        " networks=FILE for network(), services=FILE for service(), vendors=FILE for vendor(). May be repeated. Default: the"
-        " file of the system, such as /etc/services",
+        " networks=FILE for network(), services=FILE for service(), vendors=FILE for vendor(). May"
+        " be repeated. Default: the file of the system, such as /etc/services",
         flag="--lookup",
     ),
     Setting(

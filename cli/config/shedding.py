@@ -62,8 +62,8 @@ def _ensure_no_rate(config: Config) -> None:
     rate, mode = config.origins[RATE], config.origins[MODE]
     if config.sample_rate is not None and _directness(rate) >= _directness(mode):
         message = (
-            f"{rate}: the mode auto finds its own rate; drop it, or use --shedding fixed. --min-rate"
-            " sets the least rate"
+            f"{rate}: the mode auto finds its own rate; drop it, or use --shedding fixed."
+            " --min-rate sets the least rate"
         )
         raise UsageError(message)
 

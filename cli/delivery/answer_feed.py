@@ -1,9 +1,9 @@
 """Answers for a run on another host: from the outputs of the HFTA job to the stream log.
 
-The capture daemon serves them as it serves the rows of LFTAs (``capture/answers``). Rows are sent by
-a thread, which waits while the log is full or the daemon is restarted. An output is deleted once the
-log has it; one that is sent a second time, because this process was killed meanwhile, is known there
-by its step.
+The capture daemon serves them as it serves the rows of LFTAs (``capture/answers``). Rows are sent
+by a thread, which waits while the log is full or the daemon is restarted. An output is deleted once
+the log has it; one that is sent a second time, because this process was killed meanwhile, is known
+there by its step.
 """
 
 from __future__ import annotations
@@ -205,6 +205,9 @@ def _fitted(table: pa.Table, lfta: Lfta) -> pa.Table:
 
 
 def _whole_bounds(bounds: Mapping[str, float]) -> dict[str, int]:
-    """Return bounds of integers; one that is unknown, or that a float does not state, is left out."""
+    """Return bounds of integers.
+
+    One that is unknown, or that a float does not state, is left out.
+    """
     whole = {name: whole_bound(bound) for name, bound in bounds.items()}
     return {name: bound for name, bound in whole.items() if bound is not None}

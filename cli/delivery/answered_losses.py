@@ -1,4 +1,7 @@
-"""Epochs that lack packets, of results that other hosts have answered: from the heartbeats of their streams."""
+"""Epochs that lack packets, of results that other hosts have answered.
+
+They come from the heartbeats of their streams.
+"""
 
 from __future__ import annotations
 

@@ -152,7 +152,10 @@ class Delivery:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether no answer lacks rows, whatever follows: all have a LIMIT, and reached it."""
+        """Return whether no answer lacks rows, whatever follows.
+
+        It is so if all have a LIMIT, and reached it.
+        """
         is_limited = bool(self.rows) and len(self._lacking) == len(self.rows)
         return is_limited and not any(self._lacking.values())
 
@@ -285,7 +288,10 @@ class Delivery:
             self._unsettled.append(path)
 
     def _deliver_due(self) -> None:
-        """Deliver rows of several results as far as they are due, the very first of them at once."""
+        """Deliver rows of several results as far as they are due.
+
+        The very first of them are delivered at once.
+        """
         if self._interleaving is None:
             return
         for query, table in self._interleaving.due():

@@ -51,8 +51,9 @@ class RowsUntilEnd:
             self._hold(first_rows(self._joined(), self._keys, self._limit))
         if self._bytes > MOST_BYTES:
             message = (
-                f"ORDER BY holds {self._rows:,} rows ({self._bytes >> 20} MB) until the input ends, "
-                "more than fit into memory; add LIMIT, group them, or sort where the answer is read"
+                f"ORDER BY holds {self._rows:,} rows ({self._bytes >> 20} MB) until the input "
+                "ends, more than fit into memory; add LIMIT, group them, or sort where the answer "
+                "is read"
             )
             raise EngineError(message)
 

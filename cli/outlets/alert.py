@@ -114,7 +114,10 @@ class Alert:
         }
 
     def take(self, table: pa.Table) -> list[bytes]:
-        """Return the events of the epochs that close with ``table``, the next rows of the answer."""
+        """Return the events of the epochs that close with ``table``.
+
+        ``table`` has the next rows of the answer.
+        """
         table = table.filter(pc.is_valid(table[self._columns.epoch]))
         if not table.num_rows:
             return []

@@ -112,8 +112,8 @@ def _keys(rule: AlertRule, program: Program, schema: Schema) -> tuple[str, ...]:
     node = _grouping(rule.query, program)
     if node is None:
         message = (
-            f"alert {rule.name}: {rule.query} does not group, so that its key is not known; name the"
-            f" columns of the key: 'by {schema.names[-1]}'"
+            f"alert {rule.name}: {rule.query} does not group, so that its key is not known; name"
+            f" the columns of the key: 'by {schema.names[-1]}'"
         )
         raise UsageError(message)
     groups = {key.name for key in node.keys}

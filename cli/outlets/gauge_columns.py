@@ -146,15 +146,15 @@ def _epoch(program: Program, query: str, source: Input) -> tuple[str, ClockUnit]
     temporal = AnswerOrder.of(program, query).temporal
     if not isinstance(source, QueryInput) or not temporal or temporal[0].startswith("-"):
         message = (
-            f"--metrics-of {query}: a metric shows the latest complete epoch, and the rows have none;"
-            " group them by a time and select it, as in GROUP BY time/60 AS tb"
+            f"--metrics-of {query}: a metric shows the latest complete epoch, and the rows have"
+            " none; group them by a time and select it, as in GROUP BY time/60 AS tb"
         )
         raise UsageError(message)
     clock = program.schema(query)[temporal[0]].clock
     if clock is None or clock.grain_ns < _MIN_EPOCH_NS:
         message = (
-            f"--metrics-of {query}: {temporal[0]} must count time in epochs of at least a second, as"
-            " time/60 does"
+            f"--metrics-of {query}: {temporal[0]} must count time in epochs of at least a second,"
+            " as time/60 does"
         )
         raise UsageError(message)
     return temporal[0], clock

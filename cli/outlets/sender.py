@@ -1,9 +1,9 @@
 """The thread that sends rows of the spool to one outlet, again until they are accepted.
 
-It is recorded that a batch was accepted. If the run is killed before that, the resumed run sends the
-same batch with the same key again, so that a receiver can recognize it: where a batch ends depends
-only on where it begins, because no batch contains rows of two blocks of the spool. Like the delivery
-checkpoint, the records survive the end of the process but not a loss of power.
+It is recorded that a batch was accepted. If the run is killed before that, the resumed run sends
+the same batch with the same key again, so that a receiver can recognize it: where a batch ends
+depends only on where it begins, because no batch contains rows of two blocks of the spool. Like the
+delivery checkpoint, the records survive the end of the process but not a loss of power.
 """
 
 from __future__ import annotations

@@ -70,11 +70,14 @@ def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterat
         thinned = log.get("thinned_tuples_total", 0)
         if thinned:
             yield (
-                f"  {thinned:,} tuples of groups above the rate of their epoch were removed: the log was"
-                " nearly full; other groups are whole"
+                f"  {thinned:,} tuples of groups above the rate of their epoch were removed: the"
+                " log was nearly full; other groups are whole"
             )
         if log["shed_tuples_total"] > thinned:
-            yield "  shed tuples are missing from answers: the log was full; raise its limit with --log"
+            yield (
+                "  shed tuples are missing from answers: the log was full;"
+                " raise its limit with --log"
+            )
     for query, count in carried.items():
         rows = "1 row" if count == 1 else f"{count:,} rows"
         yield f"  {rows} waiting for {query} shed; raise the limit with --job-disk"
@@ -91,6 +94,9 @@ def _shed_streams(capture: Mapping[str, Any]) -> Iterator[str]:
     for name, counters in list(streams.items())[:_STREAMS_SHOWN]:
         packets = counters["shed_packets_total"]
         stood_for = f" ({packets:,} packets)" if packets else ""
-        yield f"    {name}: {counters['shed_tuples_total']:,} of {counters['tuples_total']:,}{stood_for}"
+        yield (
+            f"    {name}: {counters['shed_tuples_total']:,} of "
+            f"{counters['tuples_total']:,}{stood_for}"
+        )
     if len(streams) > _STREAMS_SHOWN:
         yield f"    … and {len(streams) - _STREAMS_SHOWN} more streams"

@@ -36,7 +36,9 @@ def incomplete_lines(outcome: Outcome) -> Iterator[str]:
         for reason, number in counts.items():
             ranges = [e for e in outcome.incomplete if (e.query, e.reason) == (query, reason)]
             epochs = "1 epoch" if number == 1 else f"{number:,} epochs"
-            yield f"  {epochs} of {query} may lack rows or packets: {_CAUSES[reason]}{_named(ranges)}"
+            yield (
+                f"  {epochs} of {query} may lack rows or packets: {_CAUSES[reason]}{_named(ranges)}"
+            )
 
 
 def _named(ranges: Sequence[IncompleteEpochs]) -> str:

@@ -19,7 +19,8 @@ PAGER_VARIABLES = ("GSCOPE_PAGER", "PAGER")
 """The first of these that is set names the pager, a command of the shell; "" or cat for none."""
 
 _LESS = "FRX"
-"""How less runs unless $LESS is set: leave if all fits on the screen, pass on bold, keep the screen.
+"""How less runs unless $LESS is set: leave if all fits on the screen, pass on bold, keep the
+screen.
 
 It does not chop lines (-S): lines that are too long are wrapped, so that nothing is hidden."""
 
@@ -78,7 +79,9 @@ def paged_stdout() -> Iterator[None]:
 
 @contextmanager
 def paged_output(command: str, display: Display | None = None) -> Iterator[PagedOutput]:
-    """Yield a file whose text a pager shows if it exceeds the screen; wait for the pager at the end.
+    """Yield a file whose text a pager shows if it exceeds the screen.
+
+    Wait for the pager at the end.
 
     Args:
         command: what the shell runs as the pager.

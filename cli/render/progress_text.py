@@ -42,7 +42,8 @@ class RunView:
         detail: which part of the phase, such as the queries that are compiled.
         progress: the last report of the capture.
         progress_at_s: when it came.
-        rate: packets per second: of a live run between the last two reports, of a replay on average.
+        rate: packets per second: of a live run between the last two reports, of a replay on
+            average.
         began_s: when the first report came; None before.
         epochs_ns: how long the epochs are whose ends the run answers.
     """

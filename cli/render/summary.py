@@ -88,7 +88,10 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     for function, count in outcome.foreign.items():
         begins = "does" if count == 1 else "do"
         protocol = function.partition("_")[0].upper()
-        yield f"  {_counted(count, 'payload')} {begins} not begin a message of {protocol} ({function})"
+        yield (
+            f"  {_counted(count, 'payload')} {begins} not begin a message of {protocol}"
+            f" ({function})"
+        )
     for query, count in outcome.wrapped_sums.items():
         does = "exceeds 64 bits and has" if count == 1 else "exceed 64 bits and have"
         yield f"  {_counted(count, 'sum')} of {query} {does} wrapped around"
@@ -118,7 +121,10 @@ def _sampled(capture: Mapping[str, Any], totals: Mapping[str, int]) -> Iterator[
     rate = capture.get("sample_rate", 1.0)
     if rate < 1:
         share = totals["shed"] / totals["received"] if totals["received"] else 0.0
-        yield f"  answers are from a sample at the rate {rate:g}: {share:.1%} of the packets were shed"
+        yield (
+            f"  answers are from a sample at the rate {rate:g}:"
+            f" {share:.1%} of the packets were shed"
+        )
 
 
 def _overloaded(
@@ -133,11 +139,17 @@ def _overloaded(
         )
     for query, count in trimmed.items():
         rows = _counted(count, "row")
-        yield f"  {rows} left out of {query}: the rate fell within {'its' if count == 1 else 'their'} epoch"
+        yield (
+            f"  {rows} left out of {query}: the rate fell within "
+            f"{'its' if count == 1 else 'their'} epoch"
+        )
 
 
 def _inputs(inputs: Sequence[Mapping[str, Any]]) -> str:
-    """Return ``1,000 partial tuples and 20 answered rows from 2 inputs``; of 0 terms only the first."""
+    """Return ``1,000 partial tuples and 20 answered rows from 2 inputs``.
+
+    Of 0 terms it has only the first.
+    """
     answered = sum(each.get("received_answers_total", 0) for each in inputs)
     rows = sum(each["received_tuples_total"] for each in inputs) - answered
     parts = [_counted(rows, "partial tuple")] if rows or not answered else []
@@ -154,7 +166,9 @@ def _odd_inputs(inputs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 f" {'is' if late == 1 else 'are'} in no answer"
             )
         if shed := each["shed_tuples_total"]:
-            yield f"  {each['name']}: {_counted(shed, 'partial tuple')} shed before it could be read"
+            yield (
+                f"  {each['name']}: {_counted(shed, 'partial tuple')} shed before it could be read"
+            )
         if each["state"] in ("failed", "refused", "absent", "connecting"):
             reason = f" ({each['reason']})" if each["reason"] else ""
             yield f"  input {each['name']}: {each['state']} at the end{reason}"

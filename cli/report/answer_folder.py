@@ -1,8 +1,8 @@
 """A report of the files of a run: CSV, NDJSON, Parquet and Arrow, as ``-w DIR`` writes them.
 
-Parquet and Arrow files name the GSQL type of each column; those of text are inferred. What the query
-was is not in the files. So nothing is summed there, and silence is a gap. The keys are the first
-columns with which no two rows of one time are the same.
+Parquet and Arrow files name the GSQL type of each column; those of text are inferred. What the
+query was is not in the files. So nothing is summed there, and silence is a gap. The keys are the
+first columns with which no two rows of one time are the same.
 """
 
 from __future__ import annotations

@@ -76,4 +76,5 @@ ORDER BY hellos DESC
 LIMIT 1000""",
     ),
 )
-"""The rates of links and of protocols by the second; then sources, ports, and names in DNS and TLS."""
+"""The rates of links and of protocols by the second; then sources, ports, and names in DNS and
+TLS."""

@@ -1,4 +1,7 @@
-"""What a report is made of: answers with what is known of their columns, their rows, and the facts."""
+"""What a report is made of.
+
+That is answers with what is known of their columns, their rows, and the facts.
+"""
 
 from __future__ import annotations
 

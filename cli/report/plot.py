@@ -1,7 +1,8 @@
-"""Plots as SVG and PNG, drawn by Vega-Lite in this process: without a browser, and without a network.
+"""Plots as SVG and PNG, drawn by Vega-Lite in this process.
 
-The text of a plot comes from packets. It enters the specification as data and as literal strings
-only, never as an expression or a name of a field.
+That works without a browser, and without a network. The text of a plot comes from packets. It
+enters the specification as data and as literal strings only, never as an expression or a name of a
+field.
 """
 
 from __future__ import annotations

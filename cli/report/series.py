@@ -1,8 +1,8 @@
 """The lines of plots: points of each key in time, silence, what is summed, and what is left out.
 
 The values of points are those of rows. Only the line of the remaining keys is computed: the sum of
-counts or sums, never of anything else. Where epochs without rows had no packets, counts are 0 there;
-elsewhere a line has a gap.
+counts or sums, never of anything else. Where epochs without rows had no packets, counts are 0
+there; elsewhere a line has a gap.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Line:
         values: their values; NaN where the line has a gap.
         points: the number of its points before some were left out.
         is_rest: whether it is the sum of all keys that have no line.
-        colour: the number of its colour, below ``MOST_LINES``; a key has the same in all plots of an
-            answer, if they have room for it.
+        colour: the number of its colour, below ``MOST_LINES``; a key has the same in all plots of
+            an answer, if they have room for it.
     """
 
     label: str

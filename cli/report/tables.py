@@ -24,7 +24,8 @@ _LONGEST = 300
 """The most characters of a cell."""
 
 _LONGEST_LINE = 40
-"""The most characters of the texts of a column that are not folded: a little more than an address."""
+"""The most characters of the texts of a column that are not folded: a little more than an
+address."""
 
 _DIGITS = 6
 

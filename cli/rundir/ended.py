@@ -1,7 +1,8 @@
 """What stays of a run that has ended: its counters and its program, for ``explain --run``.
 
 ``WORK_DIR/ended/run-NAME`` has the layout of a run's folder, with the few files that are read once
-no process writes them any more. It holds no packets, rows or answers. Only the latest runs are kept.
+no process writes them any more. It holds no packets, rows or answers. Only the latest runs are
+kept.
 """
 
 from __future__ import annotations

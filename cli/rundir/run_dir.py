@@ -117,8 +117,8 @@ class RunDir:
         record = _own_run(path)
         if record is None:
             message = (
-                f"{path} is not a run folder of this user; move it away, or choose another name with "
-                "--run or another folder with --work-dir"
+                f"{path} is not a run folder of this user; move it away, or choose another name "
+                "with --run or another folder with --work-dir"
             )
             raise UsageError(message)
         lock = run_lock.take(path, record.pid)
@@ -202,8 +202,8 @@ def private_folder(root: Path) -> Path:
         raise UsageError(message) from error
     if fault := fault_of_folder(root):
         message = (
-            f"cannot use the work dir {root}: {fault}; expected a folder that only you can write to:"
-            " name another with --work-dir, or run `chmod go-w` on yours"
+            f"cannot use the work dir {root}: {fault}; expected a folder that only you can write"
+            " to: name another with --work-dir, or run `chmod go-w` on yours"
         )
         raise UsageError(message)
     return root.resolve()

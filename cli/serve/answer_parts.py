@@ -1,8 +1,9 @@
 """The files of an answer as one sequence of rows, in which a puller has a position.
 
 A run adds Parquet and Arrow files that are complete and that it never takes back, numbered without
-gaps (``cli/sinks/part_files.py``). So a position is a file and a number of its rows, and stays valid
-whatever is killed. Files that were removed before they were pulled are reported, never skipped.
+gaps (``cli/sinks/part_files.py``). So a position is a file and a number of its rows, and stays
+valid whatever is killed. Files that were removed before they were pulled are reported, never
+skipped.
 """
 
 from __future__ import annotations
@@ -125,8 +126,8 @@ class Unread:
     """What follows a position.
 
     Attributes:
-        parts: the files with rows after it, up to the first that is missing, each with the number of
-            its rows before it.
+        parts: the files with rows after it, up to the first that is missing, each with the number
+            of its rows before it.
         gap: what is missing behind them, as a sentence; "" for nothing.
     """
 
@@ -158,8 +159,8 @@ def unread(parts: tuple[Part, ...], after: Position | None) -> Unread:
     later = tuple(part for part in parts if part.number > after.number)
     if not later:
         message = (
-            f"{after.identity} was removed, and files are numbered from the beginning, up to {parts[-1].number};"
-            " pull from the first row"
+            f"{after.identity} was removed, and files are numbered from the beginning, up to"
+            f" {parts[-1].number}; pull from the first row"
         )
         raise GscopeError(message)
     return _until_gap(later, after.number + 1, 0)

@@ -1,11 +1,12 @@
 """The Flight server of answers: one flight for each, pulled from a position on.
 
-It listens on a unix socket, to which ``capture/log/remote/forwarder.py`` forwards the connections of
-the TCP listener. A ticket is a JSON object:
+It listens on a unix socket, to which ``capture/log/remote/forwarder.py`` forwards the connections
+of the TCP listener. A ticket is a JSON object:
 
 - ``query``: the answer.
-- ``after``: a position, which came as the metadata of a batch: pull the rows behind it. ``"end"`` stands
-  for the position behind all rows that there are. Without it, pulling begins with the first row.
+- ``after``: a position, which came as the metadata of a batch: pull the rows behind it. ``"end"``
+  stands for the position behind all rows that there are. Without it, pulling begins with the first
+  row.
 - ``follow``: whether to go on with rows that appear later, until the client leaves.
 """
 
@@ -213,8 +214,8 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
     for name, value in fields.items():
         if name not in _FIELDS or type(value) is not _FIELDS[name]:
             message = (
-                f"invalid ticket: {name!r:.100}; expected query and after as text, and follow as true"
-                " or false"
+                f"invalid ticket: {name!r:.100}; expected query and after as text, and follow as"
+                " true or false"
             )
             raise GscopeError(message)
     if "query" not in fields:

@@ -45,7 +45,8 @@ GROUP BY tb, name
 ORDER BY hellos DESC
 LIMIT 1000""",
 )
-"""Sources, links, ports, names in DNS and names in TLS: seconds for links, otherwise ten of them."""
+"""Sources, links, ports, names in DNS and names in TLS: seconds for links, otherwise ten of
+them."""
 
 
 def with_board(request: QueryRequest, config: Config) -> QueryRequest:

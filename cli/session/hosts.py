@@ -213,7 +213,8 @@ def requested_hosts(
     Args:
         relay: their agents.
         chosen: the interfaces to read; () for all.
-        partition_set: what divides the packets among the hosts; None if the user says nothing of it.
+        partition_set: what divides the packets among the hosts; None if the user says nothing of
+            it.
         name: the name of the run; None for a new one.
         work_dir: the folder of the runs.
 

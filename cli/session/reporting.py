@@ -71,9 +71,10 @@ def ensure_destination(has_file: bool, kind: str) -> None:
 
 
 def with_overview(request: QueryRequest, config: Config) -> QueryRequest:
-    """Return ``request`` with the query that a report has in any case, and with the board if it has none.
+    """Return ``request`` with the query that a report has in any case.
 
-    A request whose own texts define a query of that name stays as it is.
+    It also gets the board if it has none. A request whose own texts define a query of that name
+    stays as it is.
     """
     if config.output_format != "html":
         return request

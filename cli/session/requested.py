@@ -1,4 +1,7 @@
-"""The queries that another host asks an agent to capture for, or to answer, compiled here and compared."""
+"""The queries that another host asks an agent to capture for, or to answer.
+
+They are compiled here and compared.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Packets of groups of a live run: searched in the ring of recent packets, row by row delivered.
 
-A thread collects the keys of delivered rows. When the ring has the packets of these groups, it links
-the segments into a folder of its own, where the capture daemon cannot delete them, and starts a
-process that reads them and appends the packets to the file: the second pass of a replay, over recent
-packets. The process runs at a low priority, and rests as long as it ran.
+A thread collects the keys of delivered rows. When the ring has the packets of these groups, it
+links the segments into a folder of its own, where the capture daemon cannot delete them, and starts
+a process that reads them and appends the packets to the file: the second pass of a replay, over
+recent packets. The process runs at a low priority, and rests as long as it ran.
 
 Rows whose delivery is not recorded yet are not searched for: a resumed run delivers them again.
 """

@@ -213,8 +213,8 @@ _FILTERED_LATER = (
     " `gscope explain` lists in the LFTA"
 )
 _LIMITED = (
-    "its LIMIT chooses rows after the packets are gone; leave the LIMIT out, or end the capture after"
-    " a number of packets with -c"
+    "its LIMIT chooses rows after the packets are gone; leave the LIMIT out, or end the capture"
+    " after a number of packets with -c"
 )
 _JOINED = "its rows are joined from several inputs; save those of a selection of one input"
 

@@ -86,8 +86,8 @@ class Session:
         requested: what another host asks this one to capture, in place of ``request``; None for
             queries of this host.
         report: the file for a report; None: it goes to ``folder``, or to standard output.
-        show_rows: makes the endpoint of metrics serve those that its argument returns as well; None:
-            there is no endpoint.
+        show_rows: makes the endpoint of metrics serve those that its argument returns as well;
+            None: there is no endpoint.
     """
 
     request: QueryRequest
@@ -240,7 +240,8 @@ class Session:
         with self._paged_output(observer) as output, signal_handlers(supervisor):
             try:
                 if self.listener is None and not self.is_live:
-                    # Before the queries compile: loading libraries is the longest part of a small run.
+                    # Before the queries compile: loading libraries is the longest part of a small
+                    # run.
                     if loads_early(self):
                         supervisor.start_job(job_settings(self), job_secrets(config))
                     if self.is_of_files:

@@ -216,8 +216,8 @@ class _TextFile:
             found = file.readline(len(self._heading) + 1)
         if self._heading and found and found != self._heading:
             message = (
-                f"{self._path} differs in its columns from this result; move it away, or name another "
-                "folder with -w"
+                f"{self._path} differs in its columns from this result; move it away, or name "
+                "another folder with -w"
             )
             raise UsageError(message)
 

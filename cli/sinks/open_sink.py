@@ -49,8 +49,8 @@ def ensure_shows_times(config: Config, folder: Path | None) -> None:
     if kind in (*TABLES, VIEW, *REPORTS):
         return
     message = (
-        f"invalid {TIME_OPTION} {config.time_style}: only tables and reports take it; in {kind} a TIMESTAMP is in"
-        f" UTC, and an INT such as time/60 is a number; for a table add -o table"
+        f"invalid {TIME_OPTION} {config.time_style}: only tables and reports take it; in {kind} a"
+        " TIMESTAMP is in UTC, and an INT such as time/60 is a number; for a table add -o table"
     )
     raise UsageError(message)
 

@@ -1,4 +1,7 @@
-"""Answers as Parquet in folders by time: those of live runs grow, those of replays appear at once."""
+"""Answers as Parquet in folders by time.
+
+Those of live runs grow, those of replays appear at once.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,10 @@ class PartitionedParts:
                 publish(self._staging, name, self._folder)
 
     def close(self) -> None:
-        """Remove unfinished parts, whose rows are still held by their origin; keep recorded ones."""
+        """Remove unfinished parts, whose rows are still held by their origin.
+
+        Keep recorded ones.
+        """
         self._parts.abandon()
         if not self._hidden():
             remove_staging(self._staging)

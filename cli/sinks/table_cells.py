@@ -26,9 +26,10 @@ _widths_of_characters = np.full(sys.maxunicode + 1, _UNKNOWN, np.int8)
 
 
 def cell_len(text: str) -> int:
-    """Return the number of terminal cells of a text, as wcswidth(3); East Asian characters take two.
+    """Return the number of terminal cells of a text, as wcswidth(3).
 
-    A terminal shows no sequence of characters as one: those that join others are escaped.
+    East Asian characters take two. A terminal shows no sequence of characters as one: those that
+    join others are escaped.
     """
     return len(text) if text.isascii() else int(_character_widths(text).sum())
 

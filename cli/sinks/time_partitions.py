@@ -103,7 +103,10 @@ class TimePartitions:
         return "/".join(f"{key}={NO_TIME}" for key in self.keys)
 
     def split(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-        """Yield the path of each partition and its rows, in the order that they have in ``table``."""
+        """Yield the path of each partition and its rows.
+
+        The rows are in the order that they have in ``table``.
+        """
         if not table.num_rows:
             return
         numbers = pc.cast(table[self.column], pa.int64())

@@ -343,8 +343,8 @@ def _step_line(job: Mapping[str, Any], now_ns: int, *, is_alive: bool) -> str:
     text = f"steps: {count(steps['evaluated_total'])}"
     if steps["evaluated_total"]:
         text += (
-            f", the last took {steps['last_seconds']:.2f} s for {count(steps['last_tuples'])} tuples,"
-            f" on average {steps['average_seconds']:.2f} s"
+            f", the last took {steps['last_seconds']:.2f} s for {count(steps['last_tuples'])}"
+            f" tuples, on average {steps['average_seconds']:.2f} s"
         )
     if job["state"] != "waiting" and is_alive:
         text += f"; {job['state']} has been running for {duration(now_ns - job['state_since_ns'])}"
@@ -366,4 +366,7 @@ def _loss(sums: Mapping[str, Any]) -> str:
     if not terms:
         return ""
     accepted = count(sums["accepted_packets"])
-    return f"{count(sums['received_packets'])} received = {' + '.join([f'{accepted} accepted', *terms])}"
+    return (
+        f"{count(sums['received_packets'])} received = "
+        f"{' + '.join([f'{accepted} accepted', *terms])}"
+    )

@@ -1,4 +1,7 @@
-"""``--watch`` of ``status`` and ``explain``: the view of a run, redrawn when its counters change."""
+"""``--watch`` of ``status`` and ``explain``: the view of a run.
+
+It is redrawn when its counters change.
+"""
 
 from __future__ import annotations
 

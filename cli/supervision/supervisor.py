@@ -147,7 +147,10 @@ class Supervisor:
         self.reached("processes started")
 
     def prepare_capture(self) -> None:
-        """Start the daemon of a capture of files, which loads libraries and waits for the program."""
+        """Start the daemon of a capture of files.
+
+        The daemon loads libraries and waits for the program.
+        """
         self._processes.prepare_capture()
 
     def let_job_read(self, folders: Iterable[Path]) -> None:

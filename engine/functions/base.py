@@ -17,7 +17,10 @@ reads at most the bytes that its catalog entry states.
 
 
 class Outcome(Enum):
-    """What came of reading a payload; those that were not read are counted, and the value is NULL."""
+    """What came of reading a payload.
+
+    Payloads that were not read are counted, and the value is NULL.
+    """
 
     READ = "read"
     FOREIGN = "foreign"

@@ -1,7 +1,7 @@
 """Numbers and names of networks from MaxMind DB files (``.mmdb``): GeoLite2 and its like.
 
-A search tree over the bits of addresses ends in records. All of its networks are read at once, level
-by level, which takes numpy a fraction of a second for a million.
+A search tree over the bits of addresses ends in records. All of its networks are read at once,
+level by level, which takes numpy a fraction of a second for a million.
 """
 
 from __future__ import annotations

@@ -38,7 +38,10 @@ class KeptGroups:
         self._computed: Array | None = None
 
     def left_out(self, epoch: int, places: Array) -> Array | None:
-        """Return which of the groups at ``places`` are above the threshold of an epoch; None if none is."""
+        """Return which of the groups at ``places`` are above the threshold of an epoch.
+
+        None if none is.
+        """
         threshold = self._range(epoch).threshold
         if threshold == FULL_THRESHOLD or not len(places):
             return None

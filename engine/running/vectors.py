@@ -301,7 +301,8 @@ _STRICT: dict[str, Callable[..., Array | Vector]] = {
     "ceil_float": lambda a: np.ceil(a) + 0.0,
     "round_float": _rounded,
     "float_to_int": _as_integers,
-    # Of all functions outside the four operations, only this is the same to the last bit everywhere.
+    # Of all functions outside the four operations, only this is the same to the last bit
+    # everywhere.
     "sqrt": lambda a: Vector(np.sqrt(np.where(a < 0, 0.0, a)), ~(a < 0)),
     "in": _is_one_of,
     "eq": _is_equal,

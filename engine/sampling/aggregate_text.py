@@ -51,7 +51,10 @@ class AggregateText:
             out.line(f"c{self.number}[g] = 0")
 
     def add_tuple(self, out: KernelText, leaf: Callable[[Column], Term]) -> None:
-        """Append what the tuple ``i`` adds to the group ``g``; ``leaf`` is a column of the tuple."""
+        """Append what the tuple ``i`` adds to the group ``g``.
+
+        ``leaf`` is a column of the tuple.
+        """
         total, has = f"a{self.number}[g]", f"b{self.number}[g]"
         if not self.meant.arguments:
             out.line(f"{total} += 1")

@@ -1,8 +1,8 @@
 """Kernels of sampling operators on disk: a folder for each, named by a hash of its text.
 
-The folder has the text, ``kernel.py``, and what numba has compiled of it, ``machine_code``. The text
-includes every function that it calls. Both are executed, so only folders are used that no other user
-can write to.
+The folder has the text, ``kernel.py``, and what numba has compiled of it, ``machine_code``. The
+text includes every function that it calls. Both are executed, so only folders are used that no
+other user can write to.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ numbers, arrays and other functions of kernels only. Live groups are a list: ``h
 ``following[group]`` the next, -1 the end.
 
 Compiled code must not add integers with ``+`` where the sum may exceed 64 bits: numba lets LLVM
-assume that it does not. Unsigned integers wrap in compiled code, but numpy does not turn a large one
-into a signed one. So the functions that wrap have a form for each, of which ``jit.py`` takes that
-whose name begins with ``compiled_``.
+assume that it does not. Unsigned integers wrap in compiled code, but numpy does not turn a large
+one into a signed one. So the functions that wrap have a form for each, of which ``jit.py`` takes
+that whose name begins with ``compiled_``.
 """
 
 from __future__ import annotations

@@ -363,7 +363,10 @@ class _Writer:
             text = f"{call.function}({', '.join([state, 'live', *own, *arguments])})"
         else:
             state = STATEFUL[call.function].state
-            text = f"user[{call.function!r}]({', '.join([f'objects[base + s, {state!r}]', *arguments])})"
+            text = (
+                f"user[{call.function!r}]"
+                f"({', '.join([f'objects[base + s, {state!r}]', *arguments])})"
+            )
         tests = [term.valid for term in terms if term.valid is not None]
         if not tests:
             out.line(f"{result.value} = {text}")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class OpenWindow:
     """The supergroups of a window that goes on in the next part of a step.
 
-    The next part begins with ``rows``: for each supergroup one of its tuples, then the first tuple of
-    each of its live groups, in the order of the groups.
+    The next part begins with ``rows``: for each supergroup one of its tuples, then the first tuple
+    of each of its live groups, in the order of the groups.
 
     Attributes:
         rows: these tuples, with the columns that the operator reads.

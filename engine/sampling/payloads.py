@@ -1,4 +1,7 @@
-"""Functions that read payloads: their results are columns, computed and counted once for each tuple."""
+"""Functions that read payloads.
+
+Their results are columns, computed and counted once for each tuple.
+"""
 
 from __future__ import annotations
 

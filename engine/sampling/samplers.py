@@ -32,7 +32,10 @@ def init_subset_sum(state: Any) -> None:
 
 
 def next_subset_sum(state: Any, before: Any) -> None:
-    """Begin with the threshold of the window before, lowered as far as it kept fewer than wanted."""
+    """Begin with the threshold of the window before.
+
+    It is lowered as far as that window kept fewer than wanted.
+    """
     state[:] = 0.0
     state[Z] = before[Z]
     if before[SIZE] > 0 and before[LEFT] < before[SIZE]:

@@ -60,7 +60,10 @@ def read_columns(node: SampleNode) -> list[Column]:
 
 
 def read_tuples(node: SampleNode, segments: Sequence[Segment]) -> SampleRows:
-    """Return the tuples of ``segments``; of equal times, they keep the order in which they are given."""
+    """Return the tuples of ``segments``.
+
+    Of equal times, they keep the order in which they are given.
+    """
     tables = [no_tuples(node), *(_read(node, segment) for segment in segments)]
     return in_order(node, pa.concat_tables(tables))
 
@@ -68,10 +71,11 @@ def read_tuples(node: SampleNode, segments: Sequence[Segment]) -> SampleRows:
 def read_parts(
     node: SampleNode, segments: Sequence[Segment], tuples: int = PART_TUPLES
 ) -> Iterator[SampleRows]:
-    """Yield the tuples of ``segments`` in the order of ``read_tuples``, in parts of some ``tuples``.
+    """Yield the tuples of ``segments`` in the order of ``read_tuples``.
 
-    A part is larger where segments with as many tuples overlap in time. All tuples are one part if
-    they have no time, or if a segment does not say when it begins.
+    They come in parts of some ``tuples``. A part is larger where segments with as many tuples
+    overlap in time. All tuples are one part if they have no time, or if a segment does not say when
+    it begins.
     """
     begins = [segment.begins for segment in segments]
     if node.order is None or not is_divisible(node) or None in begins:
@@ -95,7 +99,10 @@ def read_parts(
 
 
 def is_divisible(node: SampleNode) -> bool:
-    """Return whether a window may be folded in parts: texts and addresses have ranks in one only."""
+    """Return whether a window may be folded in parts.
+
+    Texts and addresses have ranks in one only.
+    """
     return not any(
         aggregate.type in (GsqlType.STRING, GsqlType.IP) for aggregate in node.sampling.aggregates
     )

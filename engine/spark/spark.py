@@ -1,7 +1,7 @@
 """Spark as the evaluation of steps sees it: a session that may still have to start.
 
-Small steps of plain operators need no Spark (``engine/spark/tasks/here.py``), so code that needs the
-session asks for it at that moment, and not before.
+Small steps of plain operators need no Spark (``engine/spark/tasks/here.py``), so code that needs
+the session asks for it at that moment, and not before.
 """
 
 from __future__ import annotations

@@ -214,7 +214,8 @@ class SampleThresholds:
     def _times(self, query: str, watermark: Bound) -> Iterator[tuple[str, int, int]]:
         """Yield, for each stream below a node, the first time that it needs and the end of others.
 
-        Of a shifted join, a reader needs times of one side that are earlier than those of the other.
+        Of a shifted join, a reader needs times of one side that are earlier than those of the
+        other.
         """
         for side in self._sides[query]:
             for source, clock in side.clocks:
@@ -252,7 +253,10 @@ def _epoch_of(clock: Expression, time_ns: int) -> Bound:
 
 
 def joined_ranges(parts: Sequence[ThresholdRange]) -> Ranges:
-    """Return ranges that overlap as ranges that do not, each with the least threshold of its parts."""
+    """Return ranges that overlap as ranges that do not.
+
+    Each has the least threshold of its parts.
+    """
     borders = sorted({border for part in parts for border in (part.first, part.end)})
     waiting = sorted(parts, key=lambda part: part.first, reverse=True)
     thresholds: list[tuple[int, Bound]] = []

@@ -1,9 +1,9 @@
 """The epochs whose answers may lack packets (control plane).
 
 Heartbeats say when packets were lost, gaps which rows were shed. Both become ranges of epochs of
-each operator, through all operators between (``engine/operators/lost_rows.py``), as soon as they are
-known. A range is *marked* when its epochs are answered, in the commit of the answers. Losses are
-final below the bounds that release the epochs, so an answered epoch never becomes incomplete.
+each operator, through all operators between (``engine/operators/lost_rows.py``), as soon as they
+are known. A range is *marked* when its epochs are answered, in the commit of the answers. Losses
+are final below the bounds that release the epochs, so an answered epoch never becomes incomplete.
 """
 
 from __future__ import annotations
@@ -139,7 +139,10 @@ class IncompleteTracker:
         packets: int | None = None,
         reason: str = LOG,
     ) -> None:
-        """Note that one operator will not read rows of one of its sides, or that they lack packets."""
+        """Note that one operator will not read rows of one of its sides.
+
+        Or it reads them, but they lack packets.
+        """
         spans: Spans = {each.column: (each.least, each.greatest) for each in extents}
         self._lose(query, side, reason, packets, spans)
 

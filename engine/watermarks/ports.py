@@ -34,9 +34,9 @@ class Port:
         name: the name of the stream or of the upstream query.
         pending: batches with unread rows, in order of arrival.
         bounds: the punctuation of each temporal column; it never falls.
-        clock: the time that the source has reached, by column: of a stream the highest finite bound,
-            of an upstream query that has ended the clock of its inputs. Its bounds do not count: a
-            query that answers the end of its input in pieces promises more than its clock.
+        clock: the time that the source has reached, by column: of a stream the highest finite
+            bound, of an upstream query that has ended the clock of its inputs. Its bounds do not
+            count: a query that answers the end of its input in pieces promises more than its clock.
         cursor: the sequence number of the last message received; -1 before the first.
         last_judged_sequence: the sequence number of the last batch that was checked for late rows;
             -1 before the first.

@@ -81,9 +81,9 @@ class ReleasedInput:
         epoch: the epoch over the side's columns; None for a side that reads each row as it arrives.
         batches: the pending batches to read, each with the name of its port.
         partially_read: those of ``batches`` of which an earlier step has read some rows.
-        straddles: whether ``batches`` also hold rows outside [low, high), rows that are late, or rows that an
-            earlier step has read, which may be within: ``low`` is the watermark, and lags behind what was
-            read if order is allowed to vary.
+        straddles: whether ``batches`` also hold rows outside [low, high), rows that are late, or
+            rows that an earlier step has read, which may be within: ``low`` is the watermark, and
+            lags behind what was read if order is allowed to vary.
         upstream: the upstream queries whose rows of this step are read too.
         carries: the upstream queries that may produce rows at or above ``high``, to be kept.
         late: batches that arrived with rows below ``low``; these rows are counted, not read.

@@ -29,7 +29,9 @@ class ThresholdRange:
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """The rows that a step leaves out at one side: those whose hash is above their epoch's threshold.
+    """The rows that a step leaves out at one side.
+
+    They are those whose hash is above their epoch's threshold.
 
     Attributes:
         ranges: the thresholds of the epochs of the step, in order and without gaps.

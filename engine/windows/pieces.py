@@ -1,4 +1,7 @@
-"""Pieces: the rows of groups between two neighbouring edges of a window, each group at most once."""
+"""Pieces: the rows of groups between two neighbouring edges of a window.
+
+They have each group at most once.
+"""
 
 from __future__ import annotations
 

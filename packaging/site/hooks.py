@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 BOOSTS = (("gsql", 4), ("cookbook", 3), ("decisions/0", 0.25), (links.SOURCES, 0.5))
-"""By how much pages whose paths start so rank higher in the search than others: the language first."""
+"""By how much pages whose paths start so rank higher in the search than others: the language
+first."""
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

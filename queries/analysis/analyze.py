@@ -103,7 +103,10 @@ def analyze(
 def _with_idle_entries(
     entries: Sequence[QueryEntry], plans: Sequence[LogicalQuery]
 ) -> list[LogicalQuery]:
-    """Return the plans, with a warning on each entry of DEFINE that only sampling operators read."""
+    """Return the plans, with warnings on entries of DEFINE.
+
+    There is one on each entry that only sampling operators read.
+    """
     sampled = {
         id(entry.owner)
         for entry, plan in zip(entries, plans, strict=True)

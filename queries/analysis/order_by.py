@@ -248,8 +248,8 @@ def order_of_selection(
     if is_unbounded:
         message = "the input never ends, so its rows can only be ordered by their time"
         remedy = (
-            "group by an epoch, such as time/60 as tb, to order the rows of each epoch, or bound the run "
-            "with --duration or -c, so that it answers at the end"
+            "group by an epoch, such as time/60 as tb, to order the rows of each epoch, or bound "
+            "the run with --duration or -c, so that it answers at the end"
         )
         raise TemporalError(message, position=term.position, remedy=remedy)
     return columns, Order(tuple(key for key, _ in ordered.keys), limit, is_selection=True)

@@ -1,4 +1,7 @@
-"""SAMPLE BY: the terms whose hash decides which packets of a query are kept, when any are dropped."""
+"""SAMPLE BY: the terms whose hash decides which packets of a query are kept.
+
+That matters when any are dropped.
+"""
 
 from __future__ import annotations
 

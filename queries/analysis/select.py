@@ -112,7 +112,8 @@ def build_select(
         sources: its inputs, open for look-up.
         substitutes: the values of ``$x`` and ``#X``.
         is_unbounded: whether the inputs never end, so that a grouping needs a temporal term.
-        has_time: whether windows slide over its result, so that groups by window need a hidden time.
+        has_time: whether windows slide over its result, so that groups by window need a hidden
+            time.
 
     Raises:
         GsqlError: the query is wrong or unsupported.
@@ -404,8 +405,8 @@ class _Select:
             ]
             if len(name.parts) == 1 and name.parts[0] in aliases:
                 error.remedy = (
-                    f"{name.parts[0]} is computed after WHERE: repeat its expression here, or test it in "
-                    "HAVING"
+                    f"{name.parts[0]} is computed after WHERE: repeat its expression here, or test "
+                    "it in HAVING"
                 )
             raise
 

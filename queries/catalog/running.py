@@ -175,9 +175,9 @@ _ENTRIES = (
         GsqlType.INT,
         ("count", DISTINCT_VALUES),
         _repeats,
-        "The number of tuples whose value occurred before in the life of the group: of TCP sequence "
-        "numbers the retransmissions, including those that count_dups misses because they are in "
-        "another epoch.",
+        "The number of tuples whose value occurred before in the life of the group: of TCP "
+        "sequence numbers the retransmissions, including those that count_dups misses because they "
+        "are in another epoch.",
         is_never_null=True,
     ),
     RunningEntry(
@@ -224,8 +224,8 @@ _ENTRIES = (
         GsqlType.FLOAT,
         _AVERAGED,
         _smoothed,
-        "alpha · average of the epoch + (1 - alpha) · previous value; it begins with the first average, "
-        "and an epoch without a value does not change it.",
+        "alpha · average of the epoch + (1 - alpha) · previous value; it begins with the first "
+        "average, and an epoch without a value does not change it.",
         constants=_WEIGHT,
     ),
     RunningEntry(
@@ -252,8 +252,8 @@ _ENTRIES = (
         GsqlType.BOOL,
         (),
         lambda _: False,
-        "Whether this is the last epoch because the input ends, so that HAVING can report groups that "
-        "are still alive.",
+        "Whether this is the last epoch because the input ends, so that HAVING can report groups "
+        "that are still alive.",
         takes_star=True,
         is_never_null=True,
         sees_end=True,

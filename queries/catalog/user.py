@@ -172,7 +172,10 @@ def aggregate(
     def declare(made: C) -> C:
         missing = [method for method in _NEEDED if not callable(getattr(made, method, None))]
         if missing:
-            message = f"{made.__name__} has no method {missing[0]}; an aggregate needs {', '.join(_NEEDED)}"
+            message = (
+                f"{made.__name__} has no method {missing[0]};"
+                f" an aggregate needs {', '.join(_NEEDED)}"
+            )
             raise UsageError(message)
         facts = AggregateFacts(
             name=(name or made.__name__).lower(),

@@ -1,4 +1,7 @@
-"""Remedies for samples in the spellings of other languages: USING SAMPLE 10%, SAMPLE 0.1, NOT SAMPLE."""
+"""Remedies for samples in the spellings of other languages.
+
+These are USING SAMPLE 10%, SAMPLE 0.1, NOT SAMPLE.
+"""
 
 from __future__ import annotations
 

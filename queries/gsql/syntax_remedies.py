@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 def _runaway_text(unexpected: UnexpectedToken) -> str:
     for token in (unexpected.token, *unexpected.before[-1:]):
         if token.type == "STRING" and "\n" in token:
-            return f"the text in quotes that starts in line {token.line} spans several lines: is its end quote missing?"
+            return (
+                f"the text in quotes that starts in line {token.line} spans several lines: is its "
+                "end quote missing?"
+            )
     return ""
 
 

@@ -65,7 +65,10 @@ def search(queries: Iterable[LibraryQuery], words: Iterable[str]) -> list[Librar
 
 
 def resembling(queries: Sequence[LibraryQuery], word: str) -> str | None:
-    """Return the name of a query, or a word that finds some, that ``word`` resembles; None if none."""
+    """Return the name of a query, or a word that finds some, that ``word`` resembles.
+
+    None if none.
+    """
     vocabulary = sorted({known for query in queries for known in query.words if len(known) > 3})
     return closest_query(word) or closest(word.lower(), vocabulary)
 

@@ -1,4 +1,7 @@
-"""CLOSING_WHEN at the end of an epoch without tuples: which groups close, as far as the plan shows."""
+"""CLOSING_WHEN at the end of an epoch without tuples.
+
+Which groups close is decided here, as far as the plan shows.
+"""
 
 from __future__ import annotations
 

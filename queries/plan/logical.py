@@ -129,8 +129,8 @@ class RunningGroupBy:
 class WindowGroupBy:
     """Groups by window and keys over ``[RANGE …]`` or ``[SLICES …]``.
 
-    Its columns are ``WINDOW_START``, ``WINDOW_END`` (of ``plan/windows/columns.py``), the keys, then
-    the aggregates. A window without tuples has no row.
+    Its columns are ``WINDOW_START``, ``WINDOW_END`` (of ``plan/windows/columns.py``), the keys,
+    then the aggregates. A window without tuples has no row.
 
     Attributes:
         window: the windows, in the unit of ``on``.

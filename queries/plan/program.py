@@ -431,8 +431,8 @@ class Program:
         user_files: the user code that queries may call; a process that runs the program installs it
             first.
         orders: the orders of results whose queries have ORDER BY or LIMIT, by name. Nodes have kept
-            the first rows of each epoch already, except those of a selection (``Order.is_selection``),
-            which delivery chooses unless its source is a ``TopNode``.
+            the first rows of each epoch already, except those of a selection
+            (``Order.is_selection``), which delivery chooses unless its source is a ``TopNode``.
         saved_packets: the queries that save their packets, by their own text, each with the file.
         sampling: the components that are sampled: every LFTA belongs to one at most.
         partitioning: how rows are divided into partitions; None if they are not, and then that of

@@ -1,9 +1,9 @@
 """How the rows of a program are divided into partitions, which tasks and hosts can process apart.
 
-All packets are divided by one *partitioning set*, a few functions of their fields; a row of a stream
-is in the partition of its packets where its columns determine the set. Where they do not, the rows
-of a stream are divided by all of their keys that do not change with time, so that at least the
-partial rows of one group are in one partition.
+All packets are divided by one *partitioning set*, a few functions of their fields; a row of a
+stream is in the partition of its packets where its columns determine the set. Where they do not,
+the rows of a stream are divided by all of their keys that do not change with time, so that at least
+the partial rows of one group are in one partition.
 
 ``queries/plan/partitioning/partition_hash.py`` defines the number of a row's partition.
 """

@@ -62,7 +62,10 @@ class Order:
 
     @property
     def is_head(self) -> bool:
-        """Whether it keeps the first rows of a stream, in the order in which the stream has them."""
+        """Whether it keeps the first rows of a stream.
+
+        They are the first in the order in which the stream has them.
+        """
         return self.is_selection and not self.keys
 
 

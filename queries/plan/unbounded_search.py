@@ -16,10 +16,10 @@ def first_reached(
 ) -> int | None:
     """Return the least n >= ``begin`` with ``is_reached(n)``; None if it is too far away.
 
-    ``is_reached`` stays true from there on. The search doubles its distance from ``guess``, upwards or
-    downwards, and then bisects: it makes twice as many tests as the distance has binary digits
-    (Bentley, Yao: An almost optimal algorithm for unbounded searching, 1976). Without a guess, or with
-    one below it, it starts at ``begin``. 2**61 above the start it gives up.
+    ``is_reached`` stays true from there on. The search doubles its distance from ``guess``, upwards
+    or downwards, and then bisects: it makes twice as many tests as the distance has binary digits
+    (Bentley, Yao: An almost optimal algorithm for unbounded searching, 1976). Without a guess, or
+    with one below it, it starts at ``begin``. 2**61 above the start it gives up.
     """
     start = begin if guess is None else max(begin, guess)
     reach = 1

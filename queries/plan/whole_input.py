@@ -53,7 +53,10 @@ def is_whole_input(epoch: Expression | None) -> bool:
 
 
 def unites_whole_inputs(node: MergeNode) -> bool:
-    """Return whether a merge waits for the end of its inputs, because no column orders their rows."""
+    """Return whether a merge waits for the end of its inputs.
+
+    It waits because no column orders their rows.
+    """
     return node.on[0] == ORDER
 
 

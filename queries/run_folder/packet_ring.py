@@ -1,8 +1,8 @@
 """The ring of recent packets in the folder of a run, as its writer and its readers see it.
 
 The capture daemon writes segments, pcapng files of one interface each, and deletes the oldest ones.
-The file ``state`` says how far the ring is complete. It is overwritten in place, so that a full disk
-does not make it outdated.
+The file ``state`` says how far the ring is complete. It is overwritten in place, so that a full
+disk does not make it outdated.
 """
 
 from __future__ import annotations

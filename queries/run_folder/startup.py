@@ -17,11 +17,12 @@ _ALLOCATIONS_BETWEEN_COLLECTIONS = 100_000
 
 
 def settle() -> None:
-    """Collect garbage rarely, keep freed memory, start no threads for BLAS, and spare Arrow a search.
+    """Collect garbage rarely, and keep freed memory.
 
-    To be called before numpy and pyarrow are imported. No process of gscope keeps an object for each packet or
-    tuple, so cycles are few. gscope multiplies no matrices, but each BLAS thread spins for a while
-    when it starts; child processes inherit that setting.
+    Also start no threads for BLAS, and spare Arrow a search. To be called before numpy and pyarrow
+    are imported. No process of gscope keeps an object for each packet or tuple, so cycles are few.
+    gscope multiplies no matrices, but each BLAS thread spins for a while when it starts; child
+    processes inherit that setting.
     """
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

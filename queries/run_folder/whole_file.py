@@ -38,9 +38,9 @@ def replace_file(path: Path, text: str, *, is_durable: bool = False) -> None:
 def exchange_file(path: Path, text: str) -> None:
     """Replace a file as ``replace_file`` does, but never wait for the disk.
 
-    ext4 writes a file to disk before it replaces another, so that a power failure leaves one of them.
-    That waits for whatever the disk has to do: 0.1 s while segments are written. Two files that only
-    exchange their names are not written. After a power failure the file may be empty.
+    ext4 writes a file to disk before it replaces another, so that a power failure leaves one of
+    them. That waits for whatever the disk has to do: 0.1 s while segments are written. Two files
+    that only exchange their names are not written. After a power failure the file may be empty.
 
     Args:
         path: the file to create or replace.

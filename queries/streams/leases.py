@@ -21,8 +21,8 @@ class AnsweredTimes:
 
     Attributes:
         by_all_ns: no reader will answer an epoch with times before this.
-        by_any_ns: some reader has answered, or is about to answer, epochs with times up to this. The
-            thresholds of times before it may not fall any more.
+        by_any_ns: some reader has answered, or is about to answer, epochs with times up to this.
+            The thresholds of times before it may not fall any more.
     """
 
     by_all_ns: int

@@ -58,7 +58,10 @@ class LossPeriod:
         )
 
     def touches(self, later: LossPeriod) -> bool:
-        """Return whether no packet can be between this period and one that does not begin before."""
+        """Return whether no packet can be between this period and ``later``.
+
+        ``later`` does not begin before this period.
+        """
         return self.reason == later.reason and later.first_ns <= self.last_ns + 1
 
 

@@ -1,7 +1,7 @@
-"""STRING columns in their two forms: bytes, as in the log and in answers, and text, as Spark holds them.
+"""STRING columns in their two forms.
 
-Spark's strings are Unicode, so each byte is one character there (ISO 8859-1). Each distinct value is
-converted once.
+They are bytes, as in the log and in answers, and text, as Spark holds them. Spark's strings are
+Unicode, so each byte is one character there (ISO 8859-1). Each distinct value is converted once.
 """
 
 from __future__ import annotations

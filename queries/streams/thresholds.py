@@ -98,7 +98,10 @@ class ThresholdSchedule:
         return result
 
     def greatest(self, first_ns: int, last_ns: int) -> int:
-        """Return the greatest threshold of packets from ``first_ns`` to ``last_ns``, both included."""
+        """Return the greatest threshold of packets from ``first_ns`` to ``last_ns``.
+
+        Both times are included.
+        """
         steps = self.steps[self._number(first_ns) : self._number(last_ns) + 1]
         return max(step.threshold for step in steps)
 
@@ -142,9 +145,10 @@ class ThresholdSchedule:
         return _made(self.bound_ns, steps)
 
     def foretelling(self, threshold: int, bound_ns: int) -> ThresholdSchedule:
-        """Return what holds before and after a change to ``threshold``, at whatever moment it comes.
+        """Return what holds before and after a change to ``threshold``.
 
-        A heartbeat says so before the change, so that it is known if there is no later heartbeat.
+        The change may come at any moment. A heartbeat says so before the change, so that it is
+        known if there is no later heartbeat.
 
         Args:
             threshold: the threshold that will be taken over.

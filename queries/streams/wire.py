@@ -2,7 +2,8 @@
 
 A record is a header of 12 bytes and a payload of compact JSON (ASCII)::
 
-    u16 version (0x6701) | u16 check of the next 8 bytes | u32 length | u32 CRC-32 of payload | payload
+    u16 version (0x6701) | u16 check of the next 8 bytes
+    | u32 length | u32 CRC-32 of payload | payload
 
 all little-endian. The header has a check of its own, which distinguishes a damaged length from a
 record that a crash cut off: the first is an error, the second ends the whole records.

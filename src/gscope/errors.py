@@ -65,7 +65,8 @@ class GsqlError(GscopeError):
         text: the whole query text, for the marked source line.
         position: where in ``text``; None when there is no single place.
         remedy: what to write instead, one sentence, or "".
-        source: what the text is called in the report (a file name), "" for an error that no text is to blame for.
+        source: what the text is called in the report (a file name), "" for an error that no text is
+            to blame for.
     """
 
     exit_code = 2
@@ -182,7 +183,10 @@ class EngineError(GscopeError):
 
 
 class JavaGoneError(EngineError):
-    """Spark's Java ended while it was needed; the job goes on from its last commit when it is started again."""
+    """Spark's Java ended while it was needed.
+
+    The job goes on from its last commit when it is started again.
+    """
 
 
 class JavaMemoryError(JavaGoneError):

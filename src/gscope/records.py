@@ -1,10 +1,11 @@
-"""``dataclass``: the standard library's decorator, for classes that are made in a tenth of the time.
+"""``dataclass``: the standard library's decorator, with classes made faster.
 
-The standard library writes each method of a data class as source text and compiles it at once: about half
-a millisecond for a class, and each process of gscope makes 140 to 330 of them when it starts. Here
-comparison, hash, representation and the guard of frozen fields are closures, and ``__init__`` is compiled
-when the first object is made, which for most classes is never. Everything else, such as ``fields``, ``replace``
-and slots, is the standard library's. For type checkers the decorator is the standard one. Figures are in
+The classes are made in a tenth of the time. The standard library writes each method of a data class
+as source text and compiles it at once: about half a millisecond for a class, and each process of
+gscope makes 140 to 330 of them when it starts. Here comparison, hash, representation and the guard
+of frozen fields are closures, and ``__init__`` is compiled when the first object is made, which for
+most classes is never. Everything else, such as ``fields``, ``replace`` and slots, is the standard
+library's. For type checkers the decorator is the standard one. Figures are in
 ``docs/decisions/0090-records.md``.
 """
 

@@ -5,8 +5,8 @@ into float64, so kernels must never hold a uint64: write constants from 2**63 on
 numbers, shift right with ``lshr`` and compare addresses or hashes with ``ult``. Loads and stores
 need no alignment. None of these functions can be called outside a kernel.
 
-They are only declared here: ``capture/kernels/language/intrinsic_code.py`` has their code, which both
-compilers use.
+They are only declared here: ``capture/kernels/language/intrinsic_code.py`` has their code, which
+both compilers use.
 """
 
 from __future__ import annotations

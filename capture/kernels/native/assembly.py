@@ -1,9 +1,9 @@
 """LLVM assembly, written as text at once: the part of ``llvmlite.ir`` that kernels need.
 
-``llvmlite.ir`` keeps each instruction as an object with a unique name, and makes the text of all of them at
-the end. That takes two thirds of the time in which a kernel is translated. Classes and methods here have
-the names and meanings that they have there, so that intrinsics are built by the same code for numba;
-types and constants are those of llvmlite.
+``llvmlite.ir`` keeps each instruction as an object with a unique name, and makes the text of all of
+them at the end. That takes two thirds of the time in which a kernel is translated. Classes and
+methods here have the names and meanings that they have there, so that intrinsics are built by the
+same code for numba; types and constants are those of llvmlite.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What kernels call besides their own parts: functions of Python, numpy and C, and intrinsics.
 
-Intrinsics are those of ``capture/kernels/language/intrinsics.py``; both compilers build the same code for
-them.
+Intrinsics are those of ``capture/kernels/language/intrinsics.py``; both compilers build the same
+code for them.
 """
 
 from __future__ import annotations

@@ -400,7 +400,10 @@ class Expressions:
 
 
 def _constant_result(operator: ast.operator, left: Value, right: Value) -> Value | None:
-    """Return the result of an operation of two integers that are known; None if it is not simple."""
+    """Return the result of an operation of two integers that are known.
+
+    None if it is not simple.
+    """
     calculate = _SIMPLE.get(type(operator))
     if calculate is None or left.kind is not Kind.INT or right.kind is not Kind.INT:
         return None

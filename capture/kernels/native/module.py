@@ -145,7 +145,10 @@ class KernelModule:
         return self._inferred[use]
 
     def _translation(self, use: Use) -> Translation | None:
-        """Return a translation that can be repeated: of a function whose calls have equal results."""
+        """Return a translation that can be repeated.
+
+        It is of a function whose calls have equal results.
+        """
         if use not in self._repeated:
             found = self._translations.find(use)
             if found is not None and not all(

@@ -73,7 +73,8 @@ def translated_module(name: str, text: str) -> ModuleType:
 
 
 _HEAD = re.compile(r"@.*\ndef (?P<name>\w+)\([^:]*:\n")
-"""The lines of a generated function before its body: one decorator, and parameters without types."""
+"""The lines of a generated function before its body: one decorator, and parameters without
+types."""
 
 
 def generated_text(function: FunctionType) -> str | None:
@@ -108,8 +109,8 @@ def source_of(function: FunctionType) -> Source:
 def _text_of(function: FunctionType) -> str:
     """Return the source of a function.
 
-    ``inspect`` splits it into tokens to find its end. Where a function of a module ends, a line follows
-    that is not indented, as the one behind the parameters may be.
+    ``inspect`` splits it into tokens to find its end. Where a function of a module ends, a line
+    follows that is not indented, as the one behind the parameters may be.
     """
     lines = linecache.getlines(function.__code__.co_filename)[
         function.__code__.co_firstlineno - 1 :

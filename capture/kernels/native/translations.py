@@ -1,8 +1,8 @@
 """Translations of functions, for other modules of one kernel and for functions that are the same.
 
-Each LFTA of a kernel is a module, with its own copies of the functions that all LFTAs call. And LFTAs
-of one layout have functions whose sources differ only in the number of the LFTA, as ``fold_3_a`` and
-``fold_17_a``. What was translated once is repeated with other names.
+Each LFTA of a kernel is a module, with its own copies of the functions that all LFTAs call. And
+LFTAs of one layout have functions whose sources differ only in the number of the LFTA, as
+``fold_3_a`` and ``fold_17_a``. What was translated once is repeated with other names.
 """
 
 from __future__ import annotations

@@ -200,7 +200,8 @@ def _finish(way: _Pass, table: GroupTable, mark: int | None) -> None:
     for n, word in enumerate(words):
         before = "0" if n == 0 else "h"
         scope.emit(
-            f"h = wrap_mul({before} ^ lshr({word}, 32) ^ {word}, {_MULTIPLIERS[n % len(_MULTIPLIERS)]})"
+            f"h = wrap_mul({before} ^ lshr({word}, 32) ^ {word}, "
+            f"{_MULTIPLIERS[n % len(_MULTIPLIERS)]})"
         )
     scope.emit("h = wrap_mul(h ^ lshr(h, 29), -49064778989728563)")
     scope.emit(f"bucket = table_{table.name} + lshr(h, shift) * {2 * table.slot_bytes}")
@@ -230,7 +231,9 @@ def aggregation_source(plan: Aggregation) -> list[str]:
 def _take(plan: Aggregation) -> Iterable[str]:
     yield "@kernel_part"
     yield f"def lfta_{plan.number}({plan.parameters}, s):"
-    yield f'    """Process a batch for {plan.lfta.name}; return True if room ran out (call again)."""'
+    yield (
+        f'    """Process a batch for {plan.lfta.name}; return True if room ran out (call again)."""'
+    )
     if not plan.tables:
         if plan.is_alone:
             yield from _sort_and_pack(plan)

@@ -1,7 +1,7 @@
 """Comparison as code, type by type, and membership in tables of constants.
 
-FLOAT is in Spark's order, STRING and IP are compared as unsigned bytes. Membership is a call with the
-table's address, whatever the table's length.
+FLOAT is in Spark's order, STRING and IP are compared as unsigned bytes. Membership is a call with
+the table's address, whatever the table's length.
 """
 
 from __future__ import annotations

@@ -252,7 +252,10 @@ def _run_tail(sampled: SampledSet) -> Iterator[str]:
 def _flush(lftas: Sequence[Lfta]) -> Iterator[str]:
     yield "@kernel"
     yield "def flush(number, s, last):"
-    yield '    """Emit groups of an LFTA up to the epoch ``last``; return False if room ran out (call again)."""'
+    yield (
+        '    """Emit groups of an LFTA up to the epoch ``last``;'
+        ' return False if room ran out (call again)."""'
+    )
     for number, lfta in enumerate(lftas):
         if lfta.is_aggregation:
             yield f"    if number == {number}:"

@@ -74,7 +74,10 @@ def table_source(table: GroupTable) -> list[str]:
 
 
 def tables_source(number: int, tables: Sequence[GroupTable]) -> list[str]:
-    """Return the functions of all tables of an LFTA: ``flush_`` and ``fold_batch_`` with its number."""
+    """Return the functions of all tables of an LFTA.
+
+    They are ``flush_`` and ``fold_batch_`` with its number.
+    """
     lines = list(_flush(number, tables))
     return [*lines, "", "", *_fold_batch(number, tables)] if tables else lines
 
@@ -88,7 +91,10 @@ def _emit(table: GroupTable) -> Iterable[str]:
     for n in range(table.packing.words):
         yield f"    w{n} = ld64(slot + {WORD * n})"
     # Rows of the newest epoch go to the back: a punctuation will separate them from older ones.
-    yield f"    at_back = select(base + {table.packing.tag.take()} - 1 >= s[{LftaState.PARTING}], 1, 0)"
+    yield (
+        f"    at_back = select("
+        f"base + {table.packing.tag.take()} - 1 >= s[{LftaState.PARTING}], 1, 0)"
+    )
     yield f"    s[{LftaState.CAPACITY}] -= at_back"
     yield f"    row = select(at_back != 0, s[{LftaState.CAPACITY}], s[{LftaState.ROWS}])"
     yield f"    s[{LftaState.ROWS}] += 1 - at_back"
@@ -119,7 +125,10 @@ def _fold(table: GroupTable) -> Iterable[str]:
     used = packing.words + partials.words
     yield "@kernel_part"
     yield f"def fold_{table.name}(scratch, s, begin, end):"
-    yield '    """Fold entries of the scratch area into their groups; each evicts at most one group."""'
+    yield (
+        '    """Fold entries of the scratch area into their groups;'
+        ' each evicts at most one group."""'
+    )
     yield f"    base = s[{LftaState.BASE}]"
     yield "    evicted = 0"
     yield "    created = 0"
@@ -180,7 +189,10 @@ def _sweep(table: GroupTable) -> Iterable[str]:
 def _flush(number: int, tables: Sequence[GroupTable]) -> Iterable[str]:
     yield "@kernel_part"
     yield f"def flush_{number}(s, last):"
-    yield '    """Emit all groups of epochs up to ``last``; return False if room ran out (call again)."""'
+    yield (
+        '    """Emit all groups of epochs up to ``last``;'
+        ' return False if room ran out (call again)."""'
+    )
     yield f"    buckets = s[{LftaState.BUCKETS}]"
     for n, table in enumerate(tables):
         begin = f" - {n} * buckets" if n else ""
@@ -190,21 +202,27 @@ def _flush(number: int, tables: Sequence[GroupTable]) -> Iterable[str]:
         yield "        if at < buckets:"
         yield "            return False"
     yield f"    s[{LftaState.SWEEP}] = 0"
-    yield f"    s[{LftaState.OLDEST}] = max(s[{LftaState.OLDEST}], last if last == {MAX_INT} else last + 1)"
+    yield (
+        f"    s[{LftaState.OLDEST}] = max("
+        f"s[{LftaState.OLDEST}], last if last == {MAX_INT} else last + 1)"
+    )
     yield "    return True"
 
 
 def _slow_flush(tables: Sequence[GroupTable]) -> Iterable[str]:
-    """Yield code that flushes a few buckets of older epochs, so that an epoch's end causes no burst.
+    """Yield code that flushes a few buckets of older epochs.
 
-    The packets of this batch are not folded yet: groups of their epochs stay. When room runs out
-    for a batch, it is processed again, and ``NEWEST`` is its last epoch already.
+    So an epoch's end causes no burst. The packets of this batch are not folded yet: groups of their
+    epochs stay. When room runs out for a batch, it is processed again, and ``NEWEST`` is its last
+    epoch already.
     """
     end = f"{len(tables)} * s[{LftaState.BUCKETS}]"
     yield f"    cursor = s[{LftaState.CURSOR}]"
     yield f"    if cursor < {end}:"
     yield f"        buckets = s[{LftaState.BUCKETS}]"
-    yield f"        last = (min(s[{LftaState.NEWEST}], low) if m != 0 else s[{LftaState.NEWEST}]) - 1"
+    yield (
+        f"        last = (min(s[{LftaState.NEWEST}], low) if m != 0 else s[{LftaState.NEWEST}]) - 1"
+    )
     for n, table in enumerate(tables):
         word = "if" if n == 0 else "elif"
         begin = f" - {n} * buckets" if n else ""

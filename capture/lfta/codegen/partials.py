@@ -159,7 +159,10 @@ def load_arguments(plan: SlotPartials, entry_words: int) -> list[str]:
     for partial in plan.partials:
         if partial.argument is not None:
             lines += [
-                f"x{partial.argument + n} = ld64(entry + {8 * (entry_words + partial.argument + n)})"
+                (
+                    f"x{partial.argument + n} = "
+                    f"ld64(entry + {8 * (entry_words + partial.argument + n)})"
+                )
                 for n in range(partial.words)
             ]
     if plan.argument_flags is not None:

@@ -5,8 +5,8 @@ TCP listener after TLS, with bounds on connections and requests. Every action ne
 take and return one object of JSON:
 
 - ``offer`` with ``{}`` returns an ``Offer``.
-- ``begin`` with ``{"capture": name, "request": {…}, "is_known": bool, "is_recording": bool}`` returns
-  a ``CaptureState`` at once. A client repeats it until the capture serves.
+- ``begin`` with ``{"capture": name, "request": {…}, "is_known": bool, "is_recording": bool}``
+  returns a ``CaptureState`` at once. A client repeats it until the capture serves.
 - ``clock`` with ``{"capture": name}`` returns ``{"time_ns": nanoseconds since 1970}``.
 - ``end`` with ``{"capture": name}`` ends a capture.
 """

@@ -19,7 +19,8 @@ _UNKNOWN_HOST = re.compile(r"errors resolving|address lookup failed|DNS resoluti
 _CUT = re.compile(r"Socket closed|Connection reset|recvmsg|Stream removed")
 _PREFIX = re.compile(
     r"^(?:Flight returned [a-z ]+ error, with message: )?(?:failed to connect to all addresses; )?"
-    r"(?:last error: )?(?:[A-Z_]+: )?(?:(?:ipv[46]|unix):\S+: )?(?:Failed to connect to remote host: )?"
+    r"(?:last error: )?(?:[A-Z_]+: )?(?:(?:ipv[46]|unix):\S+: )?"
+    r"(?:Failed to connect to remote host: )?"
 )
 
 
@@ -48,7 +49,10 @@ def failure_of(reported: str, address: LogAddress) -> Failure:
         remedy = (
             "renew it, or set the clock"
             if "expired" in why or "not yet valid" in why
-            else "give --tls-ca a file with it, or with the certificate of the authority that signed it"
+            else (
+                "give --tls-ca a file with it, or with the certificate of the authority that "
+                "signed it"
+            )
         )
         sentence = f"the certificate of {address} is not trusted ({why}); {remedy}"
         return Failure(sentence, is_refused=True)

@@ -256,7 +256,10 @@ class Thinner:
             return False
 
     def _thin(self, batch: Batch, threshold: int) -> None:
-        """Write a batch again without the rows above a threshold, if all its times have that limit."""
+        """Write a batch again without the rows above a threshold.
+
+        It does so if all times of the batch have that limit.
+        """
         times = self._times(batch)
         assert times is not None, batch
         first_ns, end_ns = times

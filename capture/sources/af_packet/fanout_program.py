@@ -6,8 +6,8 @@ that gets a frame. Frames whose packets agree in the set get one number:
     H = 0; for each word of each member: H = (H ^ word) * MULTIPLIER + 1; number = finish(H)
     the word of a pair in any order: finish(H of the one alone) + finish(H of the other alone)
 
-modulo 2³². This is not the partition of rows: that is a hash of other values, and a lane only has to
-get all packets of a group. What a lane counts is exact whichever frames it gets, because partial
+modulo 2³². This is not the partition of rows: that is a hash of other values, and a lane only has
+to get all packets of a group. What a lane counts is exact whichever frames it gets, because partial
 rows of several lanes are merged; so the program need not read all frames. It gives the first thread
 those that are neither IPv4 nor IPv6 without extension headers, directly after the Ethernet header,
 or too short. The outer VLAN tag of a live packet is not in the frame.
@@ -71,8 +71,8 @@ _LARGEST = (1 << 32) - 1
 
 _LINK = 0xFFE00000
 """Added to an offset, it makes it count from the link header (SKF_LL_OFF of linux/filter.h): of a
-packet that the kernel divides, the frame otherwise begins at the network header or before, depending
-on its direction."""
+packet that the kernel divides, the frame otherwise begins at the network header or before,
+depending on its direction."""
 
 _TYPE_AT, _IP_AT = _LINK + 12, _LINK + L3
 

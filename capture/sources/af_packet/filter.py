@@ -72,7 +72,10 @@ def compile_filter(
         )
         raise CaptureError(message)
     if len(program) > MAX_INSTRUCTIONS:
-        message = f"the filter is too long for the kernel: expected at most {MAX_INSTRUCTIONS} instructions, got {len(program)}"
+        message = (
+            f"the filter is too long for the kernel: expected at most {MAX_INSTRUCTIONS} "
+            f"instructions, got {len(program)}"
+        )
         raise CaptureError(message)
     return program
 
@@ -82,8 +85,8 @@ def compile_for_captures(
 ) -> dict[int, list[Instruction]]:
     """Return the program for ``expression`` on packets of captures, by pcap link type.
 
-    A link type to which the expression does not apply (``ether`` without Ethernet headers) is absent.
-    ``vlan`` reads the tag from the packet's bytes, as tcpdump does with a file.
+    A link type to which the expression does not apply (``ether`` without Ethernet headers) is
+    absent. ``vlan`` reads the tag from the packet's bytes, as tcpdump does with a file.
 
     Raises:
         UsageError: the expression is invalid for every link type, or rejects all Ethernet packets.
@@ -131,8 +134,8 @@ def _by_libpcap(
     if handle is None:
         if _TAGS.search(expression) and not link_type.is_cooked:
             message = (
-                f"the filter {expression!r} depends on how {device} shows VLAN tags; the device must "
-                "be up"
+                f"the filter {expression!r} depends on how {device} shows VLAN tags; the device "
+                "must be up"
             )
             raise CaptureError(message)
         linktype = LINKTYPE_RAW if link_type.is_cooked else link_type.number

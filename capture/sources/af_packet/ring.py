@@ -122,8 +122,8 @@ class MappedRing:
         except OSError as error:
             reason = os_reason(error)
             message = (
-                f"the kernel rejected a ring of {shape.size_bytes} bytes ({reason}); choose a smaller "
-                "one"
+                f"the kernel rejected a ring of {shape.size_bytes} bytes ({reason}); choose a "
+                "smaller one"
             )
             raise CaptureError(message) from error
         self._bytes: NDArray[np.uint8] = np.frombuffer(mapping, np.uint8)
@@ -133,10 +133,11 @@ class MappedRing:
         self.taken = 0
 
     def take(self) -> Block | None:
-        """Return the next blocks as one, not yet indexed, or None if the kernel has handed none over.
+        """Return the next blocks as one, not yet indexed.
 
         They lie side by side and have at most ``MOST_BLOCK_BYTES`` together. It is always the same
-        object, so the ones before must have been given back.
+        object, so the ones before must have been given back. None if the kernel has handed none
+        over.
         """
         block_bytes = self.shape.block_bytes
         most = min(self.most_taken, self.shape.blocks - self._cursor)

@@ -1,7 +1,7 @@
 """A machine for classic BPF: which packets of a block a compiled packet filter accepts.
 
-It does what libpcap does with a filter of a capture file (``pcap_offline_filter``): a load beyond the
-captured bytes rejects the packet, ``len`` is the length on the wire, arithmetic has 32 bits.
+It does what libpcap does with a filter of a capture file (``pcap_offline_filter``): a load beyond
+the captured bytes rejects the packet, ``len`` is the length on the wire, arithmetic has 32 bits.
 Instructions are rows of code, jump if true, jump if false, operand.
 """
 

@@ -134,8 +134,8 @@ class DecompressedBytes:
             return True
         if self._input[self._used :].strip(b"\0"):
             self.damage.append(
-                f"the bytes after the {self._kind} data at byte {self.position} are not compressed; "
-                "ignored"
+                f"the bytes after the {self._kind} data at byte {self.position} are not "
+                "compressed; ignored"
             )
             self._at_end = True
         # Zeros are padding, as gzip itself reads it.
@@ -153,8 +153,8 @@ class DecompressedBytes:
             self._output = memoryview(member.decompress(piece, max_length))
         except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError, MemoryError) as error:
             self.damage.append(
-                f"the {self._kind} data is damaged near byte {self.position} ({error}); the rest is "
-                "ignored"
+                f"the {self._kind} data is damaged near byte {self.position} ({error}); the rest "
+                "is ignored"
             )
             self._at_end = True
             return

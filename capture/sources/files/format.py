@@ -67,11 +67,17 @@ compiled_largest_packet = kernel_part(largest_packet)
 
 @kernel_part
 def u16(address: int, swapped: bool) -> int:
-    """Return the unsigned 16-bit number at an address, little-endian, or big-endian if ``swapped``."""
+    """Return the unsigned 16-bit number at an address.
+
+    It is little-endian, or big-endian if ``swapped``.
+    """
     return be16(address) if swapped else ld16(address)
 
 
 @kernel_part
 def u32(address: int, swapped: bool) -> int:
-    """Return the unsigned 32-bit number at an address, little-endian, or big-endian if ``swapped``."""
+    """Return the unsigned 32-bit number at an address.
+
+    It is little-endian, or big-endian if ``swapped``.
+    """
     return be32(address) if swapped else ld32(address)

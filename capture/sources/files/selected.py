@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class SelectedSource:
-    """The packets of ``source`` that a filter accepts, up to a number of them; see ``CaptureSource``.
+    """The packets of ``source`` that a filter accepts, up to a number of them.
 
-    Packets that the filter rejects are counted as filtered; what follows the last packet is not read
-    and not counted.
+    See ``CaptureSource``. Packets that the filter rejects are counted as filtered; what follows the
+    last packet is not read and not counted.
 
     Args:
         source: the capture, which this source closes.
-        filters: the filter, compiled for each link type; empty to accept every packet. Packets of other
-            link types are rejected, and reported as damage.
+        filters: the filter, compiled for each link type; empty to accept every packet. Packets of
+            other link types are rejected, and reported as damage.
         most: number of packets to hand out; None for all.
     """
 

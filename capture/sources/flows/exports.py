@@ -37,7 +37,8 @@ COLLECTOR_PORTS = (2055, 2056, 4739, 6343, 9995, 9996)
 """Ports to which exporters send by default."""
 
 LOCATED_BYTES = 192
-"""Bytes for what ``locate`` finds: a packet's record, and the record and index of a sampled header."""
+"""Bytes for what ``locate`` finds: a packet's record, and the record and index of a sampled
+header."""
 
 _UDP, _UDP_HEADER_BYTES = 17, 8
 _MALFORMED = int(Reason.FLOW_MALFORMED)

@@ -1,8 +1,8 @@
-"""Flow samples of sFlow version 5 (sFlow.org, *sFlow Version 5*, July 2004, section 5), as flow records.
+"""Flow samples of sFlow version 5, as flow records.
 
-What a record says of the sampled packet comes from its header, which is decoded as a packet of a
-capture, or from the agent's own decoding (sampled IPv4, IPv6 and Ethernet), and from the extended
-data of switch, router and gateway.
+Source: sFlow.org, *sFlow Version 5*, July 2004, section 5. What a record says of the sampled packet
+comes from its header, which is decoded as a packet of a capture, or from the agent's own decoding
+(sampled IPv4, IPv6 and Ethernet), and from the extended data of switch, router and gateway.
 """
 
 from __future__ import annotations
@@ -137,7 +137,10 @@ def read_sample(is_expanded: bool, at: int, end: int, out: int, inner: Inner) ->
 
 @kernel_part
 def _interface(target: int, form: int, index: int, bit: int) -> int:
-    """Store the index of an interface and return its bit; 0 for none, several, or an unknown one."""
+    """Store the index of an interface and return its bit.
+
+    0 for none, several, or an unknown one.
+    """
     if form != 0 or index in (0, _NO_INTERFACE):
         return 0
     st32(target, index)
@@ -146,7 +149,10 @@ def _interface(target: int, form: int, index: int, bit: int) -> int:
 
 @kernel_part
 def _read_item(kind: int, at: int, length: int, out: int, present: int, inner: Inner) -> int:
-    """Decode a record of a sample; return the bits of all fields that are present, -1 if damaged."""
+    """Decode a record of a sample; return the bits of all fields that are present.
+
+    -1 if it is damaged.
+    """
     end = at + length
     if kind == _HEADER:
         if length < 16 or be32(at + 12) > length - 16:

@@ -1,7 +1,8 @@
-"""Datagrams of sFlow version 5 (sFlow.org, *sFlow Version 5*, July 2004): their streams and samples.
+"""Datagrams of sFlow version 5: their streams and samples.
 
-A flow sample is one packet of those that an agent samples; it becomes a record of one packet, whose
-sampling interval is the sample's rate (``samples.py``). Counter samples are skipped.
+Source: sFlow.org, *sFlow Version 5*, July 2004. A flow sample is one packet of those that an agent
+samples; it becomes a record of one packet, whose sampling interval is the sample's rate
+(``samples.py``). Counter samples are skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _MALFORMED = int(Reason.FLOW_MALFORMED)
 
 @kernel_part
 def is_sflow(at: int, size: int, is_cut: bool) -> bool:
-    """Return whether a datagram begins as one of sFlow 5; of one that ``is_cut`` the end is missing."""
+    """Return whether a datagram begins as one of sFlow 5.
+
+    Of one that ``is_cut`` the end is missing.
+    """
     if size < _LEAST_BYTES or be32(at) != 5:
         return False
     family = be32(at + 4)

@@ -16,9 +16,9 @@ class FlowSource:
     """The flow records in the exports among the packets of a capture; see ``CaptureSource``.
 
     A record arrives with the datagram that it is in. ``stats`` count records; ``dropped_packets``
-    are those that are missing by their sequence numbers, which NetFlow v9 and sFlow give to datagrams
-    only: then each missing datagram counts once. Other packets are not counted. Blocks of a file of
-    nfcapd, whose packets are flow records, are handed out as they are.
+    are those that are missing by their sequence numbers, which NetFlow v9 and sFlow give to
+    datagrams only: then each missing datagram counts once. Other packets are not counted. Blocks of
+    a file of nfcapd, whose packets are flow records, are handed out as they are.
 
     Args:
         source: the packets, which this source closes.

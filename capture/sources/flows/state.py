@@ -26,8 +26,8 @@ PROBES = 64
 
 USED, HIGH, LOW, DOMAIN, VERSION = range(5)
 SEQUENCE, UNITS, COUNTS_OWN, LOST, INTERVAL, START_MS, SAMPLERS = range(5, 12)
-"""Words of a stream. The first is 1 for a slot in use; ``SEQUENCE`` is the latest sequence number, -1
-if there was none, and ``UNITS`` what its datagram counts, -1 if that is unknown; ``COUNTS_OWN``
+"""Words of a stream. The first is 1 for a slot in use; ``SEQUENCE`` is the latest sequence number,
+-1 if there was none, and ``UNITS`` what its datagram counts, -1 if that is unknown; ``COUNTS_OWN``
 is 1 if a datagram's number includes its own records; ``LOST`` is what is missing so far;
 ``INTERVAL`` the sampling interval of records that state none, 0 if unknown; ``START_MS`` when the
 exporter's uptime began, in milliseconds since 1970, 0 if unknown. Then come ``SAMPLER_SLOTS`` pairs

@@ -30,7 +30,10 @@ _MAX_LENGTH = 1 << 30
 
 @kernel
 def unpack_lzo(data: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
-    """Decompress ``data`` into ``out``; return the bytes written, -1 if damaged or if room lacks."""
+    """Decompress ``data`` into ``out``; return the bytes written.
+
+    -1 if ``data`` is damaged or if room lacks.
+    """
     source = address_of(data)
     end = source + data.size
     begin = address_of(out)

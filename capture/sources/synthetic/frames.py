@@ -98,7 +98,9 @@ _QNAME = b"\x06site" + _SITE + b"\x07example\x00\x00\x01\x00\x01"
 TEMPLATES = {
     Content.HTTP_REQUEST: b"GET / HTTP/1.1\r\nHost: site" + _SITE + b".example\r\n"
     b"User-Agent: synthetic/1\r\nAccept: */*\r\n\r\n",
-    Content.HTTP_RESPONSE: b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n",
+    Content.HTTP_RESPONSE: (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n"
+    ),
     Content.DNS_QUERY: b"\x00\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00" + _QNAME,
     Content.DNS_ANSWER: b"\x00\x00\x81\x80\x00\x01\x00\x01\x00\x00\x00\x00"
     + _QNAME

@@ -1,7 +1,7 @@
 """The trains of packets that conversations are made of, as arrays over their steps.
 
-A *train* belongs to a service and to the phase of a conversation: opening, data, closing, or a whole
-short conversation. Its packets are *steps*, half a round trip apart.
+A *train* belongs to a service and to the phase of a conversation: opening, data, closing, or a
+whole short conversation. Its packets are *steps*, half a round trip apart.
 """
 
 from __future__ import annotations

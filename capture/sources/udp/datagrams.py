@@ -48,7 +48,8 @@ _MAPPED_PREFIX = 0xFFFF
 _LINKTYPE_RAW = 101
 _UDP, _UDP_HEADER_BYTES, _IPV4_HEADER_BYTES, _IPV6_HEADER_BYTES = 17, 8, 20, 40
 COLLECTOR_PORT = 2055
-"""Port that all datagrams are given. Who sends to a collector means an export, whatever its port."""
+"""Port that all datagrams are given. Who sends to a collector means an export, whatever its
+port."""
 
 
 class DatagramBuffer:

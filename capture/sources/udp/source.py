@@ -29,15 +29,16 @@ PAUSE_S = 0.005
 _MEMORY_OF_DATAGRAM = 2304
 """What a datagram of one frame takes of the kernel's buffer, in bytes."""
 _FEW = 64
-"""Datagrams of a block after which a pause is worth it; a call receives up to four times as many."""
+"""Datagrams of a block after which a pause is worth it; a call receives up to four times as
+many."""
 _COUNTER_MASK = (1 << 32) - 1
 
 
 class UdpSource:
     """Datagrams that arrive on a UDP port, each with headers of IP and UDP; see ``LiveSource``.
 
-    ``stats.dropped_packets`` found no room in the kernel's buffer, or were damaged. The size of that
-    buffer is a wish: ``ring_use`` says what the kernel has granted.
+    ``stats.dropped_packets`` found no room in the kernel's buffer, or were damaged. The size of
+    that buffer is a wish: ``ring_use`` says what the kernel has granted.
 
     Args:
         name: what the user calls the interface.
@@ -186,7 +187,10 @@ class UdpSource:
         return self._socket
 
     def _made_buffer(self) -> DatagramBuffer:
-        """Return the buffer; its kernel loads numba, which opening the socket should not wait for."""
+        """Return the buffer.
+
+        Its kernel loads numba, which opening the socket should not wait for.
+        """
         if self._buffer is None:
             from gscope.capture.sources.udp.datagrams import DatagramBuffer
 

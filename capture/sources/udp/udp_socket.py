@@ -18,8 +18,8 @@ _SO_MEMINFO = 55
 # From asm-generic/socket.h, which the architectures that gscope supports use.
 
 _MEMORY = struct.Struct("9I")
-"""``SK_MEMINFO_VARS`` of linux/sock_diag.h: the first is what the buffer holds, the second its size,
-the last the number of datagrams that were dropped."""
+"""``SK_MEMINFO_VARS`` of linux/sock_diag.h: the first is what the buffer holds, the second its
+size, the last the number of datagrams that were dropped."""
 
 _REJECT_ALL = struct.pack("HBBI", 0x06, 0, 0, 0)
 

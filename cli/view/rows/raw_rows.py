@@ -1,4 +1,7 @@
-"""Rows as they are delivered, before they become readable: their keys find the packets behind them."""
+"""Rows as they are delivered, before they become readable.
+
+Their keys find the packets behind them.
+"""
 
 from __future__ import annotations
 

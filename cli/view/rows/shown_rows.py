@@ -1,4 +1,7 @@
-"""The rows of an epoch that pass the filter, in the chosen order, as far as the screen needs them."""
+"""The rows of an epoch that pass the filter, in the chosen order.
+
+They are given as far as the screen needs them.
+"""
 
 from __future__ import annotations
 

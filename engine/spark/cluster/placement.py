@@ -1,7 +1,7 @@
 """Where tasks run that read files of the run: on hosts that see them, while these have free cores.
 
-Spark prefers the hosts that an element of an RDD names. A task that starts elsewhere fetches what it
-reads; how long Spark waits for a preferred host is ``spark.locality.wait.node``.
+Spark prefers the hosts that an element of an RDD names. A task that starts elsewhere fetches what
+it reads; how long Spark waits for a preferred host is ``spark.locality.wait.node``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ def one_task_each(session: SparkSession, items: Sequence[_T]) -> RDD[_T]:
 
 
 def numbers_in_tasks(session: SparkSession, count: int) -> DataFrame:
-    """Return the numbers below ``count`` as one column, each in a task near the files of the run."""
+    """Return the numbers below ``count`` as one column.
+
+    Each is in a task near the files of the run.
+    """
     hosts = _near_hosts(session)
     if not hosts:
         return session.range(0, count, 1, count)
@@ -74,7 +77,10 @@ def _executor_hosts(context: SparkContext) -> set[str]:
 
 
 def _looked_at(context: SparkContext, hosts: Sequence[str], access: FileAccess) -> dict[str, bool]:
-    """Return whether executors see the folder, by host; hosts without a free core may be missing."""
+    """Return whether executors see the folder, by host.
+
+    Hosts without a free core may be missing.
+    """
 
     def look(_: str) -> tuple[int, bool]:
         task = TaskContext.get()

@@ -15,7 +15,8 @@ EXCHANGED = "exchanged"
 """The kind of bytes that tasks write for tasks of another stage of Spark: shuffles."""
 
 _EVENTS_MS = 1000
-"""The most milliseconds to wait until Spark's store is up to date; if it is not, the next look counts."""
+"""The most milliseconds to wait until Spark's store is up to date; if it is not, the next look
+counts."""
 
 
 class TrafficMeter:

@@ -76,7 +76,10 @@ def archive_directory(environ: Mapping[str, str]) -> Path:
     """
     folder = cache_folder(environ)
     if folder is None:
-        message = "no folder for class-data archives: set XDG_CACHE_HOME to one that only you can write to"
+        message = (
+            "no folder for class-data archives:"
+            " set XDG_CACHE_HOME to one that only you can write to"
+        )
         raise EngineError(message)
     return folder / "jvm"
 

@@ -205,7 +205,10 @@ class JvmProcess:
             os.close(lifeline)
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Return the exit code when the JVM has ended; None if it still runs after ``timeout_s``."""
+        """Return the exit code when the JVM has ended.
+
+        None if it still runs after ``timeout_s``.
+        """
         try:
             return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:

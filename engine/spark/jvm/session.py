@@ -121,7 +121,8 @@ class SessionSettings:
 def start_session(jvm: JvmProcess, settings: SessionSettings | None = None) -> SparkSession:
     """Open the session of this process in ``jvm``, once the JVM is ready.
 
-    Python workers on this host use the interpreter of this process. The handler of SIGINT is unchanged.
+    Python workers on this host use the interpreter of this process. The handler of SIGINT is
+    unchanged.
 
     Raises:
         EngineError: the JVM does not start or was killed, or a session is open already.
@@ -184,7 +185,10 @@ def stop_session(session: SparkSession, jvm: JvmProcess) -> None:
 
 
 def _end_application(session: SparkSession) -> None:
-    """Have Spark remove the pods of a Kubernetes, or report success to YARN, for at most ``END_S``."""
+    """Have Spark remove the pods of a Kubernetes, or report success to YARN.
+
+    That takes at most ``END_S``.
+    """
     scala = session.sparkContext._jsc
 
     def end() -> None:

@@ -127,7 +127,10 @@ class ChainPlanner:
         self._planned: PartitionedPlan | None = None
 
     def chains(self, step: Step) -> list[StepChain]:
-        """Return the chains of ``step`` with an epoch so large that several tasks should share it."""
+        """Return the chains of ``step`` with an epoch for several tasks.
+
+        Such an epoch is so large that several tasks should share it.
+        """
         if self._planned is None:
             self._planned = partitioned_plan(self._program, self._can_run)
         found = []
@@ -141,7 +144,10 @@ class ChainPlanner:
         return chain_operator(self._program, node) is not None
 
     def _fused(self, chain: Chain, step: Step) -> _Fused:
-        """Return the works of ``step`` that ``chain`` can run, given what each reads in this step."""
+        """Return the works of ``step`` that ``chain`` can run.
+
+        It depends on what each reads in this step.
+        """
         left_out: set[str] = set()
         while True:
             fused = self._fused_without(chain, step, left_out)
@@ -348,7 +354,10 @@ def _condition(epoch: Expression | None, low: Bound, high: Bound) -> Expression 
 
 
 def _cuts(fused: _Fused, partitions: int) -> list[int]:
-    """Return where row groups of the works' batches begin and end; all partitions without labels."""
+    """Return where row groups of the works' batches begin and end.
+
+    Without labels these are all partitions.
+    """
     found = {
         bound
         for work in fused.works.values()

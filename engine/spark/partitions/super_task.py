@@ -1,4 +1,7 @@
-"""Super nodes inside Spark's tasks: what sub nodes have computed in partitions becomes one answer."""
+"""Super nodes inside Spark's tasks.
+
+What sub nodes have computed in partitions becomes one answer.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,9 @@ _TEMPLATES: dict[str, str] = {
     "neg_int": "negative({0})",
     "abs_int": "abs({0})",
     "idiv_int": "({0} div {1})",
-    "floor_div": "(({0} div {1}) - if(({0} % {1}) <> 0L AND ({0} % {1} < 0L) <> ({1} < 0L), 1L, 0L))",
+    "floor_div": (
+        "(({0} div {1}) - if(({0} % {1}) <> 0L AND ({0} % {1} < 0L) <> ({1} < 0L), 1L, 0L))"
+    ),
     "mod_int": "({0} % {1})",
     "bit_and": "({0} & {1})",
     "bit_or": "({0} | {1})",
@@ -88,7 +90,9 @@ _TEMPLATES: dict[str, str] = {
     f"floor(({_SCALED} - floor({_SCALED})) * {_REST_UNITS}))",
     "sample_rate": "1.0D",
     "sample_groups": "{0}",
-    "estimate_low_int": f"if({_NO_MARGIN}, {{0}}, if(floor({_BELOW}) < {{2}}, {{2}}, floor({_BELOW})))",
+    "estimate_low_int": (
+        f"if({_NO_MARGIN}, {{0}}, if(floor({_BELOW}) < {{2}}, {{2}}, floor({_BELOW})))"
+    ),
     "estimate_high_int": f"if({_NO_MARGIN}, {{0}}, ceil(cast({{0}} AS DOUBLE) + sqrt({{1}})))",
     "estimate_low_float": f"if({_NO_MARGIN}, {{0}}, if({_BELOW} < {{2}}, {{2}}, {_BELOW}))",
     "estimate_high_float": f"if({_NO_MARGIN}, {{0}}, {{0}} + sqrt({{1}}))",

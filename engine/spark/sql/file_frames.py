@@ -1,8 +1,8 @@
 """Parquet files of a run as DataFrames, wherever tasks run.
 
 Where all executors see the files, Spark reads them itself. Otherwise Python tasks fetch them, and
-pass them to Spark as Arrow. Spark's modules are loaded by the first call: the job imports this module
-also in runs that never start Spark.
+pass them to Spark as Arrow. Spark's modules are loaded by the first call: the job imports this
+module also in runs that never start Spark.
 """
 
 from __future__ import annotations

@@ -65,7 +65,8 @@ def lower(node: JoinNode, left: str, right: str) -> str:
     for side in _OUTER_SIDES[node.kind]:
         alias = ALIASES[side]
         parts.append(
-            f"SELECT {select_list(node.columns, _leaf_without(1 - side))} FROM {sides[side]} {alias}"
+            f"SELECT {select_list(node.columns, _leaf_without(1 - side))}"
+            f" FROM {sides[side]} {alias}"
             f" LEFT ANTI JOIN {pairs} p ON {_same(node, alias, 'p')}"
             f" AND {alias}.{_n(side)} = p.{_n(side)}"
         )

@@ -1,9 +1,9 @@
 """Windows over kept rows as Spark SQL text: a row is put into each window that holds it.
 
 The rows of all windows are then grouped as those of any aggregation, whose epoch is the window's
-end. What partial aggregates cannot compute needs this; for all else it is an oracle, which shares no
-code with the assembly of slices. Li, Maier et al.: Semantics and Evaluation Techniques for Window
-Aggregates in Data Streams (SIGMOD 2005), call it window-ids.
+end. What partial aggregates cannot compute needs this; for all else it is an oracle, which shares
+no code with the assembly of slices. Li, Maier et al.: Semantics and Evaluation Techniques for
+Window Aggregates in Data Streams (SIGMOD 2005), call it window-ids.
 """
 
 from __future__ import annotations

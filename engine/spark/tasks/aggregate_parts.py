@@ -113,8 +113,8 @@ def merge_parts(aggregate: Aggregate, schema: Schema, *, lists_values: bool) -> 
     Args:
         aggregate: the aggregate.
         schema: the schema of its input, which may be partial tuples.
-        lists_values: whether different values are counted in lists of them. That takes longer, but any
-            number of aggregates can do so.
+        lists_values: whether different values are counted in lists of them. That takes longer, but
+            any number of aggregates can do so.
     """
     if aggregate.function in ("count_distinct", "count_dups") and not lists_values:
         return _counted_values(aggregate, schema)
@@ -183,7 +183,10 @@ def _counted_values(aggregate: Aggregate, schema: Schema) -> MergeParts | None:
 
 
 def _of_lists(aggregate: Aggregate, schema: Schema) -> MergeParts | None:
-    """Return what an aggregate of ``value_folds`` needs: lists of values, then of their partials."""
+    """Return what an aggregate of ``value_folds`` needs.
+
+    That is lists of values, then of their partials.
+    """
     known = _LISTED.get(aggregate.function)
     if known is None or not aggregate.arguments:
         return None

@@ -194,8 +194,8 @@ def _parts_of(node: AggregationNode, schema: Schema) -> list[MergeParts] | None:
 def _fit_together(parts: Sequence[MergeParts], node: AggregationNode) -> bool:
     """Return whether one merge can fold what several aggregates need.
 
-    The different values of one expression, which must not be a key, may be counted beside folds that are
-    folded again. Values that are added in their order are of one expression.
+    The different values of one expression, which must not be a key, may be counted beside folds
+    that are folded again. Values that are added in their order are of one expression.
     """
     distinct = {part.distinct for part in parts} - {None}
     folds = [fold for part in parts for fold in part.folds]

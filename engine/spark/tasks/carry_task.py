@@ -1,4 +1,7 @@
-"""Rows of a step that wait for a later one, chosen with numpy from files that tasks have written."""
+"""Rows of a step that wait for a later one.
+
+They are chosen with numpy from files that tasks have written.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ _I = TypeVar("_I")
 _R = TypeVar("_R")
 
 MOST_ROWS = 8_000_000
-"""Rows that tasks may hold at the same time; more are left to Spark, as memory of other processes."""
+"""Rows that tasks may hold at the same time; more are left to Spark, as memory of other
+processes."""
 
 
 class TasksHere:

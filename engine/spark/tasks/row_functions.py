@@ -1,6 +1,7 @@
-"""Functions that numpy has no rule for: comparisons of addresses and texts, and the catalog's own functions.
+"""Functions that numpy has no rule for.
 
-A function of the catalog is called once for each different row of its arguments.
+They are comparisons of addresses and texts, and the catalog's own functions. A function of the
+catalog is called once for each different row of its arguments.
 """
 
 from __future__ import annotations

@@ -104,7 +104,10 @@ class SampleRunner(StateRunner):
         )
 
     def _segments(self, work: Work, node: SampleNode) -> list[Segment]:
-        """Return the segments of the log that ``work`` reads, by stream, then as they were written."""
+        """Return the segments of the log that ``work`` reads.
+
+        They are ordered by stream, then as they were written.
+        """
         (taken,) = work.inputs
         found = []
         for (_, low), batches in portions(work, taken).items():
@@ -136,9 +139,9 @@ def _check_memory(node: SampleNode, segments: Sequence[Segment]) -> None:
     tuples = sum(pq.read_metadata(segment.path).num_rows for segment in segments)
     if tuples > MAX_TUPLES:
         message = (
-            f"a window of {node.query} has {tuples:,} tuples, expected at most {MAX_TUPLES:,} where the"
-            " sampling operator reads another query, or folds addresses or texts; group by a shorter"
-            " window, or test more in WHERE"
+            f"a window of {node.query} has {tuples:,} tuples, expected at most {MAX_TUPLES:,} where"
+            " the sampling operator reads another query, or folds addresses or texts; group by a"
+            " shorter window, or test more in WHERE"
         )
         raise EngineError(message)
 

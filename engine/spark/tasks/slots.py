@@ -1,4 +1,7 @@
-"""Slots for work that holds its rows in memory: the largest of those that wait gets the next one."""
+"""Slots for work that holds its rows in memory.
+
+The largest of those that wait gets the next one.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ class Slots:
 
     @contextmanager
     def held(self, rows: int) -> Iterator[None]:
-        """Hold a slot meanwhile, for work that reads about ``rows`` rows; wait for one if need be."""
+        """Hold a slot meanwhile, for work that reads about ``rows`` rows.
+
+        Wait for one if need be.
+        """
         turn = threading.Event()
         with self._lock:
             if self._free:

@@ -181,7 +181,10 @@ def read_files(files: Sequence[str], columns: Iterable[Column]) -> pa.Table:
 
 
 def _as_stored(table: pa.Table, kinds: Mapping[str, GsqlType]) -> pa.Table:
-    """Return rows in the form of the log: folds and Spark write addresses without a length, and text."""
+    """Return rows in the form of the log.
+
+    Folds and Spark write addresses without a length, and text.
+    """
     for name, kind in kinds.items():
         column = stored = table[name]
         if kind is GsqlType.IP and pa.types.is_binary(column.type):

@@ -1,9 +1,9 @@
 """Aggregates over all values of a group at once, from lists of them.
 
-An aggregate that no sum or comparison of two results gives, like a median, needs the values of its group
-together. Arrow lists them, group after group; then numpy sorts and counts the values of all groups
-at once. A list may hold a value several times with the number of its tuples, as an LFTA sends it.
-Each function computes what the catalog's entry of the same name defines, bit for bit.
+An aggregate that no sum or comparison of two results gives, like a median, needs the values of its
+group together. Arrow lists them, group after group; then numpy sorts and counts the values of all
+groups at once. A list may hold a value several times with the number of its tuples, as an LFTA
+sends it. Each function computes what the catalog's entry of the same name defines, bit for bit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 Lists: TypeAlias = pa.ListArray | pa.ChunkedArray
-"""A list for each group; lists of several columns of one merge have their rows in the same order."""
+"""A list for each group; lists of several columns of one merge have their rows in the same
+order."""
 
 
 class _Rows(NamedTuple):
@@ -68,8 +69,8 @@ class _Rows(NamedTuple):
 def _ranks(values: pa.Array) -> Array:
     """Return numbers that compare as ``values`` do; NULL is less than all values.
 
-    Equal values have one number. FLOAT compares as in the catalog: NaN is greater than all numbers, and
-    -0.0 equals 0.0.
+    Equal values have one number. FLOAT compares as in the catalog: NaN is greater than all numbers,
+    and -0.0 equals 0.0.
     """
     if pa.types.is_integer(values.type) and not values.null_count:
         numbers: Array = values.to_numpy()
@@ -198,7 +199,10 @@ def first(*lists: Lists) -> pa.Array:
 
 
 def last(*lists: Lists) -> pa.Array:
-    """Return the value of the last tuple that has one; NULL if none has. For ``lists`` see ``first``."""
+    """Return the value of the last tuple that has one; NULL if none has.
+
+    For ``lists`` see ``first``.
+    """
     rows = _Rows.valued(*lists)
     return _at_ends(rows, _in_order(rows)[_is_new(rows.groups[::-1])[::-1]])
 
@@ -223,7 +227,10 @@ def changes(*lists: Lists) -> pa.Array:
 
 
 def _in_order(rows: _Rows) -> Array:
-    """Return the rows in the order of their groups, of the columns behind the value, and of that."""
+    """Return the rows in the order of their groups.
+
+    Rows of a group are in the order of the columns behind the value, and then of the value.
+    """
     value, *orders = map(_ranks, rows.columns)
     return np.lexsort((value, *reversed(orders), rows.groups))
 

@@ -210,8 +210,8 @@ def _client() -> FileClient | None:
         return None
     if not access.location:
         message = (
-            f"the executor on {socket.gethostname()} does not see the run's folder {access.root}, as"
-            " others do: its filesystem must be on all hosts, or on that of the job alone"
+            f"the executor on {socket.gethostname()} does not see the run's folder {access.root},"
+            " as others do: its filesystem must be on all hosts, or on that of the job alone"
         )
         raise StreamError(message)
     return _client_of(access)

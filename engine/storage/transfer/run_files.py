@@ -111,8 +111,8 @@ def prepare_files(
         files = RunFiles(access)
     elif tls is None and not host.startswith(_LOOPBACK):
         message = (
-            f"executors do not see the run's folder {root}, or may not write to it: put --work-dir on"
-            " a filesystem that all hosts share and let executors run as the user of the job, or"
+            f"executors do not see the run's folder {root}, or may not write to it: put --work-dir"
+            " on a filesystem that all hosts share and let executors run as the user of the job, or"
             " let the job send files over TLS with --tls-certificate and --tls-key"
             " (docs/cluster.md)"
         )

@@ -1,9 +1,10 @@
 """The job's file server: executors read segments, carries and states, and send what they wrote.
 
 ``do_get`` takes a ticket ``{"file": path, "columns": [name, …], "row_groups": [number, …]}`` and
-streams rows of a Parquet file; null stands for all columns or row groups. ``do_put`` takes a command ``{"file": path, "bytes": size}`` and the content of a new
-file in pieces. The action ``rows`` takes ``{"file": path}`` and returns the number of rows of each row group.
-Paths are relative to the root. Each request presents the token of the run.
+streams rows of a Parquet file; null stands for all columns or row groups. ``do_put`` takes a
+command ``{"file": path, "bytes": size}`` and the content of a new file in pieces. The action
+``rows`` takes ``{"file": path}`` and returns the number of rows of each row group. Paths are
+relative to the root. Each request presents the token of the run.
 """
 
 from __future__ import annotations

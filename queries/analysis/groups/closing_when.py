@@ -110,7 +110,10 @@ def running_group(
 
 
 def _step_remedy(epoch: ColumnSchema) -> str:
-    """Return how to write a term that moves in other steps than 1 as one that moves in steps of 1."""
+    """Return how to write a term that moves in other steps than 1.
+
+    Written so, it moves in steps of 1.
+    """
     step = epoch.ordering.step
     if not step:
         return "group by a part of time: minute(time)"

@@ -139,7 +139,10 @@ class Grouping:
         )
 
     def with_sampling(self, typer: Typer) -> Typer:
-        """Return ``typer`` with the meaning of superaggregates and stateful calls, if it has one."""
+        """Return ``typer`` with the meaning of superaggregates and stateful calls.
+
+        If there is none, ``typer`` stays as it is.
+        """
         return typer if self.sampled is None else replace(typer, sampled=self.sampled)
 
     def _term_typer(self) -> Typer:
@@ -258,7 +261,10 @@ class Grouping:
             return of_columns
         outputs = [o for o in self.body.outputs if isinstance(o, nodes.OutputItem)]
         if any(text == output.name for output in outputs):
-            return f"{text} is named further on in SELECT: move it to the front, or repeat its expression here"
+            return (
+                f"{text} is named further on in SELECT: move it to the front, or repeat its "
+                "expression here"
+            )
         unnamed = [
             term.expression
             for term in self.body.group_by

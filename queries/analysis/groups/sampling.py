@@ -391,7 +391,10 @@ def _check_numbers(expression: Expression, node: nodes.Node) -> None:
     """
     for part in walk(expression):
         if part.type not in _NUMBERS and part.type is not GsqlType.NULL:
-            message = f"the sampling operator compares numbers and times with its states, not {part.type.value}"
+            message = (
+                "the sampling operator compares numbers and times with its states, not "
+                f"{part.type.value}"
+            )
             remedy = (
                 "test texts and addresses in a condition of their own, joined with AND in WHERE"
             )

@@ -1,4 +1,7 @@
-"""Which SELECT needs the sampling operator, which part of its WHERE comes before it, and refusals."""
+"""Which SELECT needs the sampling operator.
+
+Also which part of its WHERE comes before the operator, and refusals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Sums of the sampling operator: averages as quotients of sums, and sums that may exceed 64 bits."""
+"""Sums of the sampling operator.
+
+They are averages as quotients of sums, and sums that may exceed 64 bits.
+"""
 
 from __future__ import annotations
 

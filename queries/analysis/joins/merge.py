@@ -37,7 +37,8 @@ def build_merge(
         body: the MERGE or UNION ALL.
         sources: its inputs, open for look-up.
         substitutes: the values of ``$x`` and ``#X``.
-        is_unbounded: whether the inputs never end, so that a column must order the rows of UNION ALL.
+        is_unbounded: whether the inputs never end, so that a column must order the rows of UNION
+            ALL.
 
     Raises:
         ResolveError: a column or its input is unknown.

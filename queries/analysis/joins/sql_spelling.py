@@ -46,8 +46,8 @@ def check_spelling(body: nodes.Select) -> None:
         word = join.kind.value
         if join.kind in _OUTER and not join.is_sql:
             message = (
-                f"{word} cannot be combined with an outer join in SQL's spelling, which treats WHERE "
-                "differently"
+                f"{word} cannot be combined with an outer join in SQL's spelling, which treats "
+                "WHERE differently"
             )
             remedy = (
                 f"write both in one spelling: {word.replace('_OUTER_', ' ').replace('_', ' ')} … ON"

@@ -65,7 +65,10 @@ class CompatibleSets:
         self._sets: dict[TreeNode, Compatible] = {}
 
     def of(self, tree: TreeNode) -> Compatible:
-        """Return the compatible set of a node; () if packets of its rows agree in no usable term."""
+        """Return the compatible set of a node.
+
+        () if packets of its rows agree in no usable term.
+        """
         if tree not in self._sets:
             self._sets[tree] = self._computed(tree)
         return self._sets[tree]

@@ -2,8 +2,8 @@
 
 A query with several readers is in each of their trees, once for each time that it is read. So the
 packets of one LFTA can be several leaves. Leaves are numbered from left to right, and so are
-groupings; the numbers are those of LFTAs and of aggregating nodes in the program, from left to right
-in the same tree, because neither rules nor the split change their order.
+groupings; the numbers are those of LFTAs and of aggregating nodes in the program, from left to
+right in the same tree, because neither rules nor the split change their order.
 """
 
 from __future__ import annotations

@@ -126,8 +126,8 @@ def are_functions_of(terms: Iterable[Term], given: Sequence[Term]) -> bool:
 def is_determined(term: Term, given: Sequence[Term]) -> bool:
     """Return whether ``term`` is a function of ``given``.
 
-    It is if one of them is as fine a cut of the same bases, or if the bases themselves are functions
-    of ``given``: as cuts, or as calls of one function whose arguments are.
+    It is if one of them is as fine a cut of the same bases, or if the bases themselves are
+    functions of ``given``: as cuts, or as calls of one function whose arguments are.
     """
     if any(t.bases == term.bases and is_function_of(term.cut, t.cut) for t in given):
         return True

@@ -1,7 +1,7 @@
 """Where the value of a column comes from, for each stream of packets below it.
 
-``Values`` of a column are, for some of the streams below, the expression over packet fields that has
-the column's value in every packet that contributes to a row. A column of one side of a join is
+``Values`` of a column are, for some of the streams below, the expression over packet fields that
+has the column's value in every packet that contributes to a row. A column of one side of a join is
 traced to the other side through the pairs that the join equates.
 """
 

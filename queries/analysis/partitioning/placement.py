@@ -1,10 +1,10 @@
 """Where each operator runs if packets are divided by a set, and what the aggregating host receives.
 
 An operator whose inputs are divided runs on all hosts if its compatible set determines the set that
-packets are divided by. If not, a grouping whose aggregates can be merged from partial ones is split:
-hosts make partial rows, which the aggregating host merges. ORDER BY … LIMIT of what runs on all
-hosts is split, too: hosts choose their first rows of each epoch, and the aggregating host the first
-of these. Every other operator runs there, and so does all that reads what is split.
+packets are divided by. If not, a grouping whose aggregates can be merged from partial ones is
+split: hosts make partial rows, which the aggregating host merges. ORDER BY … LIMIT of what runs on
+all hosts is split, too: hosts choose their first rows of each epoch, and the aggregating host the
+first of these. Every other operator runs there, and so does all that reads what is split.
 
 The cost of an operator is what the aggregating host receives for it: the rows of divided inputs if
 it runs there, partial rows if it is split, the first rows of all hosts, its own rows if it runs on
@@ -121,7 +121,10 @@ def _place(operator: Operator, inputs: Sequence[Place], *, fits: bool) -> Place:
 
 
 def _size(node: Node, rows: Rows, reader: Node) -> float:
-    """Return the bytes of rows that are sent to ``reader``; of packets, only the fields it reads."""
+    """Return the bytes of rows that are sent to ``reader``.
+
+    Of packets, these are only the fields it reads.
+    """
     if isinstance(node, Scan | Filter) and (width := packet_width(reader)):
         return rows.number * width
     return rows.size

@@ -5,7 +5,8 @@ compatible with, the meet of their compatible sets is too, and no finer set is. 
 upward from the packets and adds an operator at a time to each set of operators so far, and keeps
 the sets that differ. Of those that cost the same, the finest divides packets most evenly.
 
-Source: "Query-aware partitioning for monitoring massive network data streams" (SIGMOD 2008), §4.2.2.
+Source: "Query-aware partitioning for monitoring massive network data streams" (SIGMOD 2008),
+§4.2.2.
 """
 
 from __future__ import annotations

@@ -133,7 +133,10 @@ def _shared(pair: Symmetric, terms: Terms) -> list[Symmetric]:
 
 
 def _place(member: Term | Symmetric) -> tuple[int, str]:
-    """Return where a member stands among others: by the first of its fields in TCP, then by text."""
+    """Return where a member stands among others.
+
+    The order is by the first of its fields in TCP, then by text.
+    """
     base = member.bases[0][1] if isinstance(member, Term) else member.bases[0]
     fields = (
         _FIELDS.get(part.name, len(_FIELDS)) for part in walk(base) if isinstance(part, PacketField)

@@ -161,7 +161,10 @@ def _width(node: Node) -> int:
 
 
 def packet_width(reader: Node) -> int:
-    """Return the bytes of the fields that a grouping reads of each packet; 0 for another operator."""
+    """Return the bytes of the fields that a grouping reads of each packet.
+
+    0 for another operator.
+    """
     fields = {
         part
         for expression in _read(reader)

@@ -1,8 +1,8 @@
 """The scheme of one tree: which packets each leaf keeps.
 
-From the top down, the first node with a compatible set is made whole: its packets are sampled by all
-of its set, so that what it computes, and all below it, is exact. Leaves above which there is none are
-sampled by tuples. If that breaks a node, the tree is not sampled.
+From the top down, the first node with a compatible set is made whole: its packets are sampled by
+all of its set, so that what it computes, and all below it, is exact. Leaves above which there is
+none are sampled by tuples. If that breaks a node, the tree is not sampled.
 """
 
 from __future__ import annotations
@@ -97,7 +97,10 @@ class Wishes:
 
 
 def assign(tree: TreeNode, sets: CompatibleSets, wishes: Wishes, assignment: Assignment) -> bool:
-    """Add the leaves of ``tree`` to an assignment; return False if they do not go with the others."""
+    """Add the leaves of ``tree`` to an assignment.
+
+    Return False if they do not go with the others.
+    """
     if wishes.method is SamplingMethod.NONE:
         return all(assignment.keep_all(stream) for stream in tree.streams)
     if wishes.method is SamplingMethod.TUPLES:

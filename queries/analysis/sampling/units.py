@@ -92,7 +92,10 @@ def units_of(tree: TreeNode, judge: Judge) -> Units | NoUnits:
     if not found or len(shown) < len(found):
         terms = ", ".join(show(t.over(t.streams[0])) for t in judge.scheme.terms(tree.streams))
         return NoUnits(
-            f"the rows that it reads do not show {terms or 'the terms'} by which groups are sampled",
+            (
+                f"the rows that it reads do not show {terms or 'the terms'} by which groups are "
+                "sampled"
+            ),
             f"select {terms or 'the terms of the sample'} in the query that it reads",
         )
     names = ", ".join(map(show, shown))

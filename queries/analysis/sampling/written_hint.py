@@ -79,5 +79,8 @@ def _rate(entry: nodes.DefineEntry) -> float:
     if isinstance(value, str):
         with suppress(ValueError):
             return parse_share(value)
-    message = f"invalid min_rate: expected above 0 and at most 1, such as 0.1, '10%' or '1/10', got {value!r}"
+    message = (
+        "invalid min_rate: expected above 0 and at most 1, such as 0.1, '10%' or '1/10', got "
+        f"{value!r}"
+    )
     raise ResolveError(message, position=entry.position, remedy="write min_rate '5%';")

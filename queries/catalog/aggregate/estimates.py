@@ -118,7 +118,8 @@ ESTIMATES = (
         (PartialRule(PartialOp.MIN, _rest),),
         lambda entries, _type_name: estimate(entries),
         FIXED_SIZE - {GsqlType.FLOAT},
-        "An estimate of the number of different values, which does not depend on the order of tuples.",
+        "An estimate of the number of different values, which does not depend on the order of "
+        "tuples.",
         error=f"standard error {STANDARD_ERROR:.1%}",
         is_never_null=True,
         joins_key=True,

@@ -115,9 +115,9 @@ PLAIN = (
         (PartialRule(PartialOp.SUM, low_half), PartialRule(PartialOp.SUM, high_half)),
         _wrapped,
         INTEGERS,
-        "The sum. Sums of integers wrap at 64 bits, and the summary counts those that did. FLOAT is "
-        "added from the least value to the greatest, so the result does not depend on the order of "
-        "tuples.",
+        "The sum. Sums of integers wrap at 64 bits, and the summary counts those that did. FLOAT "
+        "is added from the least value to the greatest, so the result does not depend on the order "
+        "of tuples.",
         survives_sampling=True,
         narrow=(PartialRule(PartialOp.SUM),),
     ),

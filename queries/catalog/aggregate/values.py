@@ -173,7 +173,8 @@ VALUES = (
             ORDERED,
             GsqlType.INT,
             _duplicates,
-            "The number of repeated values in the group: the count minus the number of different values.",
+            "The number of repeated values in the group: the count minus the number of different "
+            "values.",
         ),
         is_never_null=True,
     ),
@@ -198,8 +199,8 @@ VALUES = (
             NUMBERS,
             GsqlType.FLOAT,
             quantile,
-            "quantile(x, q), q from 0 to 1: the value below which that fraction of the values lies, "
-            "interpolated between neighbours (percentile_cont of SQL); exact.",
+            "quantile(x, q), q from 0 to 1: the value below which that fraction of the values "
+            "lies, interpolated between neighbours (percentile_cont of SQL); exact.",
         ),
         constants=(Constant("q", GsqlType.FLOAT, _part_objection),),
         survives_sampling=True,
@@ -220,8 +221,8 @@ VALUES = (
             frozenset({*_TEXT, GsqlType.STRING}),
             GsqlType.STRING,
             _top_of_values,
-            "approx_top_k(x, k): the k most frequent values as 'value=count, value=count', the least "
-            "first among equal counts; this version counts exactly.",
+            "approx_top_k(x, k): the k most frequent values as 'value=count, value=count', the "
+            "least first among equal counts; this version counts exactly.",
         ),
         constants=(Constant("k", GsqlType.INT, _k_objection),),
         knows_type=True,

@@ -126,7 +126,8 @@ LIBRARY: dict[str, StatefulEntry] = {
             (),
             _FLOAT,
             None,
-            "The threshold z: UMAX(sum(x), ssthreshold()) estimates the weight that a group stands for.",
+            "The threshold z: UMAX(sum(x), ssthreshold()) estimates the weight that a group stands "
+            "for.",
         ),
         _entry(
             "flow_ssample",

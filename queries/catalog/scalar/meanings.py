@@ -16,7 +16,9 @@ FAMILIES: dict[str, dict[str, str]] = {
         "abs": "The absolute value.",
         "floor": "The greatest whole number that is not above the value.",
         "ceil": "The least whole number that is not below the value.",
-        "round": "The nearest whole number; halves round away from zero. round(x, n): to n decimals.",
+        "round": (
+            "The nearest whole number; halves round away from zero. round(x, n): to n decimals."
+        ),
         "mod": "mod(x, y): the remainder x % y, with the sign of x; NULL if y is 0.",
         "sqrt": "The square root; NULL for values below 0.",
         "pow": "pow(x, y): x to the power of y; NULL if the result is not a number.",
@@ -39,59 +41,92 @@ FAMILIES: dict[str, dict[str, str]] = {
         **dict.fromkeys(("uint", "ushort", "llong", "ullong"), "The same as int."),
         "float": "The value as a FLOAT.",
         "bool": "Whether the value is not 0.",
-        "string": "The value as text: BOOL as true or false, TIMESTAMP in UTC with nine decimals and a Z.",
+        "string": (
+            "The value as text: BOOL as true or false, TIMESTAMP in UTC with nine decimals and a Z."
+        ),
         "timestamp": "The time given in nanoseconds since 1970, UTC; to_timestamp takes seconds.",
         "timeval": "The same as timestamp.",
     },
     "times": {
         "date_trunc": (
-            "date_trunc('minute', t): the start of the microsecond, millisecond, second, minute, hour, day or "
-            "week (from Monday) that contains t, in UTC."
+            "date_trunc('minute', t): the start of the microsecond, millisecond, second, minute, "
+            "hour, day or week (from Monday) that contains t, in UTC."
         ),
         "time_bucket": (
-            "time_bucket('10 sec', t): the start of the bucket that contains t, by default the packet's "
-            "timestamp; buckets are counted from 1970, UTC."
+            "time_bucket('10 sec', t): the start of the bucket that contains t, by default the "
+            "packet's timestamp; buckets are counted from 1970, UTC."
         ),
         "second": "The start of the second that contains the time.",
-        "minute": "The start of the minute that contains the time; time / 60 % 60 is the minute of the hour.",
-        "hour": "The start of the hour that contains the time, in UTC; time / 3600 % 24 is the hour of the day.",
+        "minute": (
+            "The start of the minute that contains the time;"
+            " time / 60 % 60 is the minute of the hour."
+        ),
+        "hour": (
+            "The start of the hour that contains the time, in UTC; time / 3600 % 24 is the hour of "
+            "the day."
+        ),
         "day": "The start of the day that contains the time, in UTC.",
         "to_timestamp": "The time given in seconds since 1970, UTC; FLOAT may have a fraction.",
     },
     "addresses": {
         "prefix": (
-            "prefix(ip, n4, n6): the network of ip, of n4 bits for IPv4 and n6 (by default 128) for IPv6; NULL if "
-            "a column has an invalid length."
+            "prefix(ip, n4, n6): the network of ip, of n4 bits for IPv4 and n6 (by default 128) "
+            "for IPv6; NULL if a column has an invalid length."
         ),
         "in_net": (
-            "in_net[ip, '10.0.0.0/8'], in_net[ip, net, n]: whether the address is in the network; NULL if a column "
-            "has an invalid prefix length."
+            "in_net[ip, '10.0.0.0/8'], in_net[ip, net, n]: whether the address is in the network; "
+            "NULL if a column has an invalid prefix length."
         ),
         "is_private": "Whether the address is private (RFC 1918) or unique local (RFC 4193).",
         "ipv4": "The IPv4 address as a number; NULL for IPv6.",
         "strtoip": "The IP address in a text; NULL if the text is not an address.",
         "community_id": (
-            "community_id(protocol, srcIP, destIP, srcPort, destPort, seed): the Community ID (version 1) of a "
-            "flow, equal for both directions; for ICMP, the ports are type and code; the default of seed is 0."
+            "community_id(protocol, srcIP, destIP, srcPort, destPort, seed): the Community ID "
+            "(version 1) of a flow, equal for both directions; for ICMP, the ports are type and "
+            "code; the default of seed is 0."
         ),
     },
     "lookups": {
-        "asn": "The number of the autonomous system that announces the address, from the lookup asn; NULL if none does.",
-        "country": "The ISO code of the country of the address, from the lookup country; NULL if it has none.",
-        "network": "The name of the narrowest network of the lookup networks that has the address; NULL if none has.",
-        "vendor": "The maker of the device with the MAC address, from the lookup vendors; NULL if it has none.",
-        "service": "service(port, protocol): the name of the service in the lookup services; NULL if it has none.",
+        "asn": (
+            "The number of the autonomous system that announces the address, from the lookup asn; "
+            "NULL if none does."
+        ),
+        "country": (
+            "The ISO code of the country of the address, from the lookup country; NULL if it has "
+            "none."
+        ),
+        "network": (
+            "The name of the narrowest network of the lookup networks that has the address; NULL "
+            "if none has."
+        ),
+        "vendor": (
+            "The maker of the device with the MAC address, from the lookup vendors; NULL if it has "
+            "none."
+        ),
+        "service": (
+            "service(port, protocol): the name of the service in the lookup services; NULL if it "
+            "has none."
+        ),
     },
     "text and payloads": {
         "str_match_start": "str_match_start[s, 'x']: whether s begins with x.",
         "str_match_offset": "str_match_offset[n, 'x', s]: whether s contains x at offset n.",
         "byte_match_offset": "byte_match_offset[n, b, s]: whether the byte of s at offset n is b.",
         "str_exists_substr": "str_exists_substr[s, 'x']: whether s contains x.",
-        "str_regex_match": "str_regex_match[s, 'x']: whether s contains a match of the regular expression x.",
-        "str_extract_regex": "str_extract_regex(s, 'x'): the first match of x in s; NULL if there is none.",
-        "str_find": "str_find(s, x): the offset of the first x in s, from 0; NULL if there is none.",
+        "str_regex_match": (
+            "str_regex_match[s, 'x']: whether s contains a match of the regular expression x."
+        ),
+        "str_extract_regex": (
+            "str_extract_regex(s, 'x'): the first match of x in s; NULL if there is none."
+        ),
+        "str_find": (
+            "str_find(s, x): the offset of the first x in s, from 0; NULL if there is none."
+        ),
         "str_truncate": "str_truncate(s, n): the first n bytes of s.",
-        "substr": "substr(s, i, n): n bytes of s from position i, counted from 1; without n, the rest of s.",
+        "substr": (
+            "substr(s, i, n): n bytes of s from position i, counted from 1;"
+            " without n, the rest of s."
+        ),
         "substring": "The same as substr.",
         "concat": "The concatenated texts of all arguments; NULLs are ignored.",
         "str_suffix": "str_suffix(s, n): the last n bytes of s.",
@@ -118,10 +153,14 @@ FAMILIES: dict[str, dict[str, str]] = {
         "dns_is_response": "Whether a DNS message is a response (QR).",
         "dns_authoritative": "Whether a DNS response is authoritative (AA); NULL in a query.",
         "dns_truncated": "Whether a DNS message is truncated (TC).",
-        "dns_address": "The address in the first A or AAAA record of a DNS response; NULL if there is none.",
+        "dns_address": (
+            "The address in the first A or AAAA record of a DNS response; NULL if there is none."
+        ),
     },
     "order": {
-        "increasing": "x, declared as never decreasing; packets that violate this are skipped and counted.",
+        "increasing": (
+            "x, declared as never decreasing; packets that violate this are skipped and counted."
+        ),
         "decreasing": "x, declared as never increasing.",
         "banded": "banded(x, n): x, declared as stepping back by at most n.",
         "non_temporal": "x, declared to have no order.",

@@ -27,8 +27,8 @@ _PIECE = re.compile(
 )
 
 
-# What nearly all expressions consist of: letters, escapes, classes without unusual ranges, one repetition
-# of each, and groups that are not nested.
+# What nearly all expressions consist of: letters, escapes, classes without unusual ranges, one
+# repetition of each, and groups that are not nested.
 _LETTER = rb"[A-Za-z0-9 _/:@,;=<>&%#~\"'!\t\r\n]"
 _ESCAPE = rb"\\[!-/:-@\[-`{-~dDsSwWtrn]"
 _CLASS = rb"\[\^?(?:a-z|A-Z|0-9|%b|[.]|%b)+\]" % (_LETTER, _ESCAPE)

@@ -62,8 +62,8 @@ def _check_monotone(code: UserScalar) -> None:
             continue
         if facts.parameters[place] not in _TEMPORAL or facts.returns not in _TEMPORAL:
             message = (
-                f"{facts.name} of {code.file.path} is declared monotone in parameter {place + 1}, but "
-                f"only {', '.join(kind.value for kind in _TEMPORAL)} have an order in time"
+                f"{facts.name} of {code.file.path} is declared monotone in parameter {place + 1}, "
+                f"but only {', '.join(kind.value for kind in _TEMPORAL)} have an order in time"
             )
             raise UsageError(message)
         chance = random.Random(_SEED)

@@ -17,10 +17,13 @@ _EPOCH = "cut at the least rate of each epoch"
 _WINDOW = "cut at the least rate of each window, over all of its slices"
 _INTERVAL = "cut at the least rate of all times at which a row may have partners"
 _LIFE = (
-    "cut at the least rate of each group's life; a group that appears after a rise has no rows until a "
-    "part of CLOSING_WHEN without running aggregates has closed it"
+    "cut at the least rate of each group's life; a group that appears after a rise has no rows "
+    "until a part of CLOSING_WHEN without running aggregates has closed it"
 )
-_CUMULATIVE = "cut at the least rate so far, which never rises: groups may live on after an epoch without tuples"
+_CUMULATIVE = (
+    "cut at the least rate so far, which never rises:"
+    " groups may live on after an epoch without tuples"
+)
 _SCALED = ", by which its counts and sums are scaled"
 _WEIGHTED = "scaled packet by packet: one that was kept at the rate p counts as 1/p packets"
 

@@ -58,8 +58,8 @@ def window_state_bound(node: WindowNode) -> str:
     most = node.slices.slicing.most_within(node.window)
     return (
         f"slices of the last {longest} wait on disk, at most {most} with a row for each of their "
-        f"groups, and a row for each live group; a slice is read when it enters a window, leaves it, "
-        f"and at most once in between"
+        "groups, and a row for each live group; a slice is read when it enters a window, leaves "
+        "it, and at most once in between"
     )
 
 

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from gscope.queries.plan.row_order import Order
 
 WHOLE_INPUT_BOUND = (
-    "the input is one epoch: its rows wait in the log, none in memory, and are answered once, when the input has"
-    " ended; the disk bounds them (--log). Refused live, unless --duration or -c bounds the run"
+    "the input is one epoch: its rows wait in the log, none in memory, and are answered once, when"
+    " the input has ended; the disk bounds them (--log). Refused live, unless --duration or -c"
+    " bounds the run"
 )
 
 
@@ -71,16 +72,17 @@ def node_state_bound(node: HftaNode) -> str:
             return window_state_bound(node)
         case WatchlistJoinNode():
             return (
-                f"no state except the table {node.watchlist.name}, which is as large as its file; each "
-                "row is emitted immediately"
+                f"no state except the table {node.watchlist.name}, which is as large as its file; "
+                "each row is emitted immediately"
             )
         case JoinNode(interval=Interval() as interval):
             return _interval_bound(node, interval)
         case JoinNode():
             return (
-                f"rows of open epochs of either side wait in the log, none in memory; an epoch closes when "
-                f"the watermarks of {show(node.epochs[0])} on the left and {show(node.epochs[1])} on the "
-                f"right have both passed it; heartbeats advance them even when a side is silent"
+                "rows of open epochs of either side wait in the log, none in memory; an epoch "
+                f"closes when the watermarks of {show(node.epochs[0])} on the left and "
+                f"{show(node.epochs[1])} on the right have both passed it; heartbeats advance them "
+                "even when a side is silent"
             )
         case TopNode() if node.order.epoch is None:
             return WHOLE_INPUT_BOUND

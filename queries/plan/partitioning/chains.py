@@ -248,7 +248,10 @@ class _Planner:
         return self._lineages[source.query]
 
     def _grown(self, node: HftaNode, below: Sequence[_Growing]) -> _Growing | None:
-        """Return the chains below with ``node``; None if they have nothing left to be divided by."""
+        """Return the chains below with ``node``.
+
+        None if they have nothing left to be divided by.
+        """
         inputs = [self._lineage(each) for each in node_inputs(node)]
         self._lineages[node.query] = lineage_of(node, inputs)
         streams = frozenset().union(*(chain.streams for chain in below))

@@ -95,7 +95,10 @@ def _rewritten(
 
 
 def _bare(expression: Expression) -> Expression:
-    """Return an expression without what a protocol knows of its fields: whether they may be NULL."""
+    """Return an expression without what a protocol knows of its fields.
+
+    That is whether they may be NULL.
+    """
 
     def change(part: Expression) -> Expression:
         return replace(part, is_nullable=True) if isinstance(part, PacketField) else part

@@ -50,9 +50,9 @@ PLACE = "#"
 
 
 def template_of(divider: Divider, given: Sequence[Divider]) -> tuple[Expression, ...] | None:
-    """Return ``divider`` as a function of others, on the streams that both have; None if it is none.
+    """Return ``divider`` as a function of others, on the streams that both have.
 
-    A column numbered ``input`` stands for the divider of that number.
+    None if it is none. A column numbered ``input`` stands for the divider of that number.
     """
     shared = streams_of(given) & {stream for stream, _ in divider.values}
     found: tuple[Expression, ...] | None = None

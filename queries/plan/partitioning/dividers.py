@@ -63,7 +63,10 @@ class Lineage:
 
 
 def stream_lineage(lfta: Lfta) -> Lineage:
-    """Return the lineage of the rows of an LFTA: its columns, except those that change with time."""
+    """Return the lineage of the rows of an LFTA.
+
+    It has its columns, except those that change with time.
+    """
     partials = {partial.name for partial in lfta.partials}
     return Lineage(
         frozenset({lfta.name}),

@@ -24,7 +24,8 @@ def inline_selections(plan: LogicalPlan) -> LogicalPlan:
     """Turn a query over a selection of packets into a query over packets, which can run low.
 
     A selection that would grow too large when written out repeatedly stays a stream of its own. So
-    does one that declares an order or has a LIMIT, because it leaves out tuples for all its readers.
+    does one that declares an order or has a LIMIT, because it leaves out tuples for all its
+    readers.
 
     Before::
 

@@ -4,8 +4,8 @@ A group of a window is left out where the window is assembled, by the least thre
 
 A group of a running aggregate has a life, from the epoch of its first tuple to that at whose end
 CLOSING_WHEN holds. Its state is right only if no threshold of its life was below its hash. When a
-threshold falls below the hash, the state is dropped. When thresholds rise again, tuples of the group
-are back, but it is unknown whether a life of the full answer is going on::
+threshold falls below the hash, the state is dropped. When thresholds rise again, tuples of the
+group are back, but it is unknown whether a life of the full answer is going on::
 
     epoch        1      2      3      4      5      6
     threshold   1.0    0.2    0.2    1.0    1.0    1.0

@@ -10,9 +10,9 @@ filtered by one threshold for each of its epochs::
 A row of another node was cut at the threshold of a finer epoch, or of one side of a join alone. It
 is cut again by the node that reads it. What lives longer than an epoch of its input (windows,
 interval joins, running aggregates) is cut at the least threshold of its life. Selections and merges
-pass rows on as they are: packets that are answered one by one are exact, whatever the threshold was.
-Counts and sums of whole rows are scaled by the rate of the epoch that counts them, those of single
-packets by the rates that their rows state (``row_rates.py``).
+pass rows on as they are: packets that are answered one by one are exact, whatever the threshold
+was. Counts and sums of whole rows are scaled by the rate of the epoch that counts them, those of
+single packets by the rates that their rows state (``row_rates.py``).
 
 The hash of a row is computed again from its columns: the keys of a group determine the terms by
 which its packets were chosen, so streams need no column for it. A component whose rows cannot be
@@ -94,7 +94,8 @@ class MovingSample:
         lftas: its LFTAs that sample.
         min_rate: the least rate that its queries allow.
         sides: for each node that answers whole epochs, by name, its sides.
-        rates: for each node that reads the column ``sample_rate``, by name, the epochs of these rates.
+        rates: for each node that reads the column ``sample_rate``, by name, the epochs of these
+            rates.
         weighted: the queries whose counts and sums weigh each packet by the rate at which it was
             kept.
     """

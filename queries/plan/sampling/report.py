@@ -71,7 +71,8 @@ class UnsampledReport:
     Attributes:
         result: the name of the result.
         lftas: its LFTAs.
-        reasons: the queries that sampling would break, each with the rule; the hint that forbids it.
+        reasons: the queries that sampling would break, each with the rule; the hint that forbids
+            it.
     """
 
     result: str

@@ -2,8 +2,8 @@
 
 An LFTA that folds single packets, or packets of groups that its rows do not show, adds packets of
 different rates to one number, from which nothing can be removed later and which no factor scales.
-So it folds them apart: where a threshold changes, it emits all of its groups, and each row states the
-rate at which its packets were sampled. The node above becomes two::
+So it folds them apart: where a threshold changes, it emits all of its groups, and each row states
+the rate at which its packets were sampled. The node above becomes two::
 
     SELECT tb, count(*) AS cnt, sum(len) AS bytes FROM IP GROUP BY time/60 AS tb
     →  q.groups   tb, p, n = Σ partial counts                     grouped by tb and the rate p

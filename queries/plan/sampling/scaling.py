@@ -1,7 +1,8 @@
 """Scaling: counts and sums over a sample become estimates, where the program says so.
 
 The program names the aggregates that a node scales (``NodeSampling``), not by how much: the rate is
-a setting of the run, or that of an epoch (``epoch_rates.py``). The HFTA job binds it before it evaluates anything::
+a setting of the run, or that of an epoch (``epoch_rates.py``). The HFTA job binds it before it
+evaluates anything::
 
     SELECT tb, count(*) … HAVING count(*) > 5      at the rate 0.1
     →  scaled_int(count, 10.0) AS cnt … HAVING scaled_int(count, 10.0) > 5
@@ -36,8 +37,8 @@ AggregatingNode = AggregationNode | RunningNode | WindowNode
 def with_rate(program: Program, rate: float) -> Program:
     """Return ``program`` with the aggregates that it scales multiplied by 1/rate.
 
-    Where packets are sampled, the column ``sample_rate`` becomes the rate; elsewhere it is 1. At the
-    rate 1 nothing is scaled: the answer is that of all packets, to the last digit.
+    Where packets are sampled, the column ``sample_rate`` becomes the rate; elsewhere it is 1. At
+    the rate 1 nothing is scaled: the answer is that of all packets, to the last digit.
     """
     if rate == 1 or not program.sampling:
         return program

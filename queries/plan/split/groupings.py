@@ -1,4 +1,7 @@
-"""The split of a grouping: an LFTA that folds partials or ships rows, and the HFTA node above it."""
+"""The split of a grouping.
+
+It becomes an LFTA that folds partials or ships rows, and the HFTA node above it.
+"""
 
 from __future__ import annotations
 

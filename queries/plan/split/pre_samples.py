@@ -47,7 +47,10 @@ MOST_TERMS = 10
 
 
 def with_pre_samples(program: Program) -> Program:
-    """Return ``program`` with a pre-sample in each LFTA whose readers all reject the same tuples."""
+    """Return ``program`` with pre-samples.
+
+    Each LFTA whose readers all reject the same tuples has one.
+    """
     return replace(program, lftas=tuple(_with_pre_sample(each, program) for each in program.lftas))
 
 
@@ -120,7 +123,10 @@ def _bound(sampling: Sampling) -> Superaggregate | None:
 
 
 def _compared(sampling: Sampling, condition: Expression) -> Superaggregate | None:
-    """Return the superaggregate of ``x <= Kth_smallest_value$(x, k)``; None for other conditions."""
+    """Return the superaggregate of ``x <= Kth_smallest_value$(x, k)``.
+
+    None for other conditions.
+    """
     if not isinstance(condition, Call) or condition.function not in ("le", "ge"):
         return None
     low, high = condition.arguments if condition.function == "le" else condition.arguments[::-1]

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from gscope.queries.plan.windows.window_plan import WindowPlan
 
 MAX_EDGES = 64
-"""The most edges of several windows, so that no query set makes slice numbers arbitrarily costly."""
+"""The most edges of several windows, so that no query set makes slice numbers arbitrarily
+costly."""
 
 MAX_REFINEMENT = 64
 """How many times as many slices a window may get by sharing as it has alone.

@@ -2,7 +2,8 @@
 
 SELECT srcIP, count(*) FROM TCP [RANGE 18 SLIDE 15] GROUP BY srcIP becomes
 
-    LFTA: GROUP BY $slice := time FLOOR_DIV 15 + (time - 12) FLOOR_DIV 15 + 1, srcIP; count0 := count(*)
+    LFTA: GROUP BY $slice := time FLOOR_DIV 15 + (time - 12) FLOOR_DIV 15 + 1, srcIP;
+          count0 := count(*)
     WindowNode: srcIP, sum(count0) of the slices of each window
 """
 
@@ -224,7 +225,10 @@ class _FinalHalf:
         source: Input,
         predicate: Expression | None = None,
     ) -> WindowNode:
-        """Return the node of ``group`` over ``source``, with HAVING and the output of ``layers``."""
+        """Return the node of ``group`` over ``source``.
+
+        It has HAVING and the output of ``layers``.
+        """
         return WindowNode(
             query=query.name,
             input=source,

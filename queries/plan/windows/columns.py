@@ -1,4 +1,7 @@
-"""The names of the columns of a window: inside a plan, where no query can write them, and outside."""
+"""The names of the columns of a window, inside a plan and outside.
+
+Inside a plan, no query can write them.
+"""
 
 WINDOW_START = "$window_start"
 WINDOW_END = "$window_end"

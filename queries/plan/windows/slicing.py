@@ -48,7 +48,10 @@ class Slicing:
 
     @classmethod
     def of(cls, windows: Iterable[Window]) -> Slicing:
-        """Return the composition of the slices of ``windows``: paired, the fewest edges possible."""
+        """Return the composition of the slices of ``windows``.
+
+        It is paired, which has the fewest edges possible.
+        """
         return cls(_without_repeated({edge for window in windows for edge in window.edges}))
 
     @classmethod

@@ -67,10 +67,11 @@ class SlidingWindow:
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
-        """The periodic edges, each as (period, shift): at the times t with (t + shift) % period = 0.
+        """The periodic edges, each as (period, shift).
 
-        These are the ends, and where ``slide`` does not divide ``range`` the starts: the paired
-        slices of On-the-Fly Sharing, section 3.2.
+        They are at the times t with (t + shift) % period = 0. These are the ends, and where
+        ``slide`` does not divide ``range`` the starts: the paired slices of On-the-Fly Sharing,
+        section 3.2.
         """
         rest = self.range % self.slide
         return ((self.slide, 0),) if rest == 0 else ((self.slide, 0), (self.slide, rest))
@@ -139,7 +140,10 @@ class RepeatedSlices:
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
-        """The periodic edges, each as (period, shift): at the times t with (t + shift) % period = 0."""
+        """The periodic edges, each as (period, shift).
+
+        They are at the times t with (t + shift) % period = 0.
+        """
         return tuple(
             (self.period, self.period - end if end < self.period else 0) for end in self._ends
         )

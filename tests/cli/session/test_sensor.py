@@ -51,7 +51,7 @@ def config(**given: str) -> Config:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "name the address with --listen HOST:PORT"),
+        ({}, "no address to listen on; name one with --listen HOST:PORT"),
         ({"listen": "127.0.0.1:0"}, "without a token.*--token-file"),
         ({"listen": "127.0.0.1:0", "token_file": "t", "tls_key": "k"}, "--tls-certificate is mis"),
         ({"listen": "127.0.0.1:0", "token_file": "t", "tls_certificate": "c"}, "--tls-key is mis"),
@@ -153,7 +153,7 @@ def test_the_documented_sensor_serves_what_a_plain_loop_counts(tmp_path: Path) -
         capture_output=True,
     )
     (shown,) = re.findall(
-        r"^gscope run flows\.gsql (-i eth0 --no-job .*?)^```$", PAGE.read_text(), re.M | re.S
+        r"^gscope run flows\.gsql (-i eth0 [^\n]*--no-job .*?)^```$", PAGE.read_text(), re.M | re.S
     )
     with socket.create_server(("127.0.0.1", 0)) as free:
         place = TcpAddress("127.0.0.1", free.getsockname()[1])
