@@ -112,7 +112,7 @@ class InputStatus:
         return None
 
     def on_unread(self, unread_ns: int) -> None:
-        """Note that the input was not read for ``unread_ns``, which is no silence of its own."""
+        """Note that the input was not read for ``unread_ns``, which does not count as silence."""
         now_ns = self.monotonic_ns()
         self._heard_at_ns = min(now_ns, self._heard_at_ns + unread_ns)
         self._tried_at_ns = min(now_ns, self._tried_at_ns + unread_ns)
