@@ -421,7 +421,8 @@ def with_config(
             metavar="FILE",
             shell_complete=candidates.files,
             type=click.Path(dir_okay=False, path_type=Path),
-            help="Configuration file. Default: ./gscope.yaml, else ~/.config/gscope/gscope.yaml.",
+            help="Configuration file. Default: $GSCOPE_CONFIG, else ./gscope.yaml,"
+            " else ~/.config/gscope/gscope.yaml.",
         )(decorated)
         return named
 
