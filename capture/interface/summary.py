@@ -15,7 +15,7 @@ INPUT_LOSSES = ("late_tuples_total", "shed_tuples_total")
 """Counters of an input of a relay that count what is in no answer."""
 
 UNDECODED = ("malformed_packets", "unsupported_packets")
-"""Fields of an interface in ``capture.stats.json`` that count packets by reason."""
+"""Fields of an interface in ``capture/stats.json`` that count packets by reason."""
 
 
 @dataclass(frozen=True, slots=True)
