@@ -67,8 +67,6 @@ if TYPE_CHECKING:
     from gscope.capture.settings import RelaySettings
     from gscope.queries.plan.program import Program
 
-EXIT_LOST = 3
-
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -106,8 +104,8 @@ class Daemon:
         """Whether a run that ends now may have packets or rows to answer."""
         return self._log is None or not self._log.is_empty
 
-    def run(self, supervisor_fd: int) -> int:
-        """Capture and serve; return the exit code.
+    def run(self, supervisor_fd: int) -> None:
+        """Capture and serve.
 
         Raises:
             GscopeError: settings, an input or the log are unusable.
@@ -127,12 +125,13 @@ class Daemon:
 
             self._listener = take_listener(settings.listener)
         if settings.relay is not None:
-            summary = self._relay(settings, settings.relay, supervisor_fd)
+            self._relay(settings, settings.relay, supervisor_fd)
+        elif settings.is_live:
+            self._live(settings, supervisor_fd)
         else:
-            summary = (self._live if settings.is_live else self._replay)(settings, supervisor_fd)
-        return EXIT_LOST if settings.is_strict and not summary.is_whole else 0
+            self._replay(settings, supervisor_fd)
 
-    def _replay(self, settings: CaptureSettings, supervisor_fd: int) -> CaptureSummary:
+    def _replay(self, settings: CaptureSettings, supervisor_fd: int) -> None:
         began = time.perf_counter()
         files = [file for interface in settings.interfaces for file in interface.files]
         if self._confinement.identity is not None:
@@ -177,9 +176,9 @@ class Daemon:
                     demands=demands,
                 )
 
-            return self._serve(program, settings, capture)
+            self._serve(program, settings, capture)
 
-    def _live(self, settings: CaptureSettings, supervisor_fd: int) -> CaptureSummary:
+    def _live(self, settings: CaptureSettings, supervisor_fd: int) -> None:
         # The threads that OpenBLAS would start would keep their privileges, and are not needed.
         os.environ["OPENBLAS_NUM_THREADS"] = "1"
         began = time.perf_counter()
@@ -223,11 +222,9 @@ class Daemon:
                 )
 
             with ThreadWatchdog(self._events) as watchdog:
-                return self._serve(program, settings, capture)
+                self._serve(program, settings, capture)
 
-    def _relay(
-        self, settings: CaptureSettings, relay: RelaySettings, supervisor_fd: int
-    ) -> CaptureSummary:
+    def _relay(self, settings: CaptureSettings, relay: RelaySettings, supervisor_fd: int) -> None:
         began = time.perf_counter()
         from gscope.capture.relay.run_relay import input_endpoints, run_relay
 
@@ -261,7 +258,7 @@ class Daemon:
             return summary
 
         with ThreadWatchdog(self._events) as watchdog:
-            return self._serve(program, settings, capture)
+            self._serve(program, settings, capture)
 
     def _confine(self, read: Iterable[Path], *, has_internet: bool = False) -> None:
         """Drop privileges: all inputs that need them are open."""
@@ -281,7 +278,7 @@ class Daemon:
         program: Program,
         settings: CaptureSettings,
         capture: Callable[[StreamLog, Any, Demands], CaptureSummary],
-    ) -> CaptureSummary:
+    ) -> None:
         """Capture into the log, and serve it until everything is acknowledged."""
         from gscope.capture.interface.open_log import open_log
         from gscope.capture.process.server_thread import ServerThread
@@ -318,7 +315,6 @@ class Daemon:
             self._log.close()
             self._has_begun.set()
             server.stop()
-        return summary
 
     def _statistics(
         self, settings: CaptureSettings, log: StreamLog, server: ServerThread
@@ -448,13 +444,14 @@ def main(arguments: list[str]) -> int:
         await_settings(supervisor_fd)
     daemon = Daemon(run_dir, events, started_s)
     try:
-        return daemon.run(supervisor_fd)
+        daemon.run(supervisor_fd)
     except GscopeError as error:
         is_final = isinstance(error, RefusedInputError)
         events.send(
             ProcessError(str(error), is_final, error.exit_code, leaves_data=daemon.leaves_data)
         )
         return error.exit_code
+    return 0
 
 
 if __name__ == "__main__":

@@ -306,7 +306,6 @@ class CaptureSettings:
         open_bytes: limit of the size of all open batches together.
         log_bytes: disk budget of the log.
         memory_bytes: limit of the memory that the capture may use; None for half of the machine's.
-        is_strict: whether to exit with code 3 if packets were lost or input was damaged.
         packets: number of packets after which a capture ends, over all interfaces and of those that
             its filter accepts; None for no limit. Of captures, the first packets in the order of
             time.
@@ -334,7 +333,6 @@ class CaptureSettings:
     open_bytes: int = 128 << 20
     log_bytes: int = 8 << 30
     memory_bytes: int | None = None
-    is_strict: bool = False
     packets: int | None = None
     duration_ns: int | None = None
     allow_missing_devices: bool = False

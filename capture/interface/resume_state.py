@@ -69,7 +69,7 @@ class ResumeState:
 
 
 def caught_up(earlier: Mapping[str, Any], state: ResumeState) -> dict[str, Any]:
-    """Return an interface's entry of ``capture.stats.json``, brought up to its last heartbeat.
+    """Return an interface's entry of ``capture/stats.json``, brought up to its last heartbeat.
 
     The heartbeat is younger than the file. What the kernel dropped between them is unknown.
     """

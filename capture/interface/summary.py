@@ -11,11 +11,8 @@ from gscope.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-INPUT_LOSSES = ("late_tuples_total", "shed_tuples_total")
-"""Counters of an input of a relay that count what is in no answer."""
-
 UNDECODED = ("malformed_packets", "unsupported_packets")
-"""Fields of an interface in ``capture.stats.json`` that count packets by reason."""
+"""Fields of an interface in ``capture/stats.json`` that count packets by reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +55,6 @@ class InterfaceSummary:
     needed_skew_ns: int = 0
     unread_links: dict[str, int] = field(default_factory=dict)
     unsupported: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def has_loss(self) -> bool:
-        """Whether packets of the input are missing from answers, except those that were shed."""
-        return bool(self.dropped or self.late or self.unread or self.damage)
 
 
 def added_by_reason(*counts: Mapping[str, int]) -> dict[str, int]:
@@ -110,22 +102,6 @@ class CaptureSummary:
     inputs: tuple[dict[str, Any], ...] = ()
     sample_rate: float = 1.0
     least_rate: float = 1.0
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing was lost on any interface, in the log or in the file of packets.
-
-        What a fixed rate sheds is left out on purpose, what an overloaded capture sheds is not.
-        """
-        lost = self.log.get("shed_tuples_total", 0)
-        # A limit on the file is kept on purpose.
-        lost += sum(int(self.saved.get(name, 0)) for name in ("unwritten", "outrun"))
-        lost += sum(each[name] for each in self.inputs for name in INPUT_LOSSES)
-        if self.sample_rate == 1:
-            lost += sum(interface.shed for interface in self.interfaces)
-        if self.least_rate < 1:
-            return False
-        return not lost and not any(interface.has_loss for interface in self.interfaces)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain JSON values."""

@@ -125,7 +125,7 @@ def ended_interfaces(log_folder: Path, interfaces: Iterable[str]) -> frozenset[s
 
 
 def with_earlier(summary: InterfaceSummary, earlier: Mapping[str, Any]) -> InterfaceSummary:
-    """Return the summary of a whole run: ``summary`` plus an entry of ``capture.stats.json``.
+    """Return the summary of a whole run: ``summary`` plus an entry of ``capture/stats.json``.
 
     Packets that had arrived and were not processed when the earlier daemon was killed are unread.
     """

@@ -1,4 +1,4 @@
-"""The capture daemon's counters for other processes: ``capture.stats.json`` in the run's folder.
+"""The capture daemon's counters for other processes: ``capture/stats.json`` in the run's folder.
 
 Every capture thread records the state of its own interface about once a second; a thread that finds
 the file outdated writes it. Counters start with the run: a restarted daemon adds to what the one

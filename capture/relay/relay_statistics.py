@@ -1,4 +1,4 @@
-"""The relay's counters for other processes: ``stats.json`` in the run's folder, as a capture's."""
+"""The relay's counters for other processes, in the file of a capture's: ``capture/stats.json``."""
 
 from __future__ import annotations
 

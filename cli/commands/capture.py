@@ -13,6 +13,7 @@ from gscope.cli.commands.option_groups import with_config
 from gscope.cli.commands.options import HeadedCommand, Lines, option, option_group, quantity
 from gscope.cli.completion import candidates
 from gscope.cli.config.quantities import parse_ports, parse_positive_duration
+from gscope.cli.config.setting_groups import OF_ANSWERS, OF_JOBS, OF_SHEDDING
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -46,34 +47,7 @@ class AllowRequest:
     keep_recordings_ns: int | None = None
 
 
-_WITHOUT = (
-    "output.format",
-    "output.time",
-    "output.partition_by",
-    "output.to",
-    "output.on_row",
-    "metrics.of",
-    "metrics.series",
-    "output.alerts",
-    "limits.spool",
-    "limits.alert_keys",
-    "strict",
-    "heartbeat.interval",
-    "shedding.mode",
-    "shedding.min_rate",
-    "shedding.rate",
-    "failure.step_timeout",
-    "spark.cores",
-    "spark.memory",
-    "partitions",
-    "spark.master",
-    "spark.secret_file",
-    "spark.driver_host",
-    "spark.python",
-    "spark.conf",
-    "limits.job_disk",
-    "lookups",
-)
+_WITHOUT = (*OF_ANSWERS, *OF_SHEDDING, *OF_JOBS, "strict", "heartbeat.interval")
 """Settings of answers, and those that the run decides."""
 
 with_allowed = option_group(

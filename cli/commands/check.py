@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from gscope.cli.commands.misplaced import refuse_misplaced
-from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces, with_texts
+from gscope.cli.commands.option_groups import with_config, with_interfaces, with_texts
 from gscope.cli.commands.options import HeadedCommand, option
 from gscope.cli.completion import candidates
+from gscope.cli.config.setting_groups import OF_RUNS
 from gscope.cli.session.request import QueryRequest
 from gscope.errors import GscopeError, GsqlError, ResolveError, UsageError
 

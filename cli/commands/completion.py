@@ -10,15 +10,15 @@ from pathlib import PurePath
 
 import click
 
+from gscope.cli.completion.shell_names import SHELLS
 from gscope.errors import UsageError
 
-_SHELLS = ("bash", "zsh", "fish")
 _INSTALL = "install"
 
 
 @click.command(short_help="Install completion for bash, zsh or fish.")
-@click.argument("what", metavar="install|bash|zsh|fish", type=click.Choice((_INSTALL, *_SHELLS)))
-@click.argument("shell", metavar="[SHELL]", required=False, type=click.Choice(_SHELLS))
+@click.argument("what", metavar="install|bash|zsh|fish", type=click.Choice((_INSTALL, *SHELLS)))
+@click.argument("shell", metavar="[SHELL]", required=False, type=click.Choice(SHELLS))
 def completion(what: str, shell: str | None) -> None:
     """Install completion with the Tab key, or print the script that defines it.
 
@@ -57,8 +57,8 @@ def _own_shell() -> str:
         UsageError: it is unknown, or gscope has no completion for it.
     """
     name = PurePath(os.environ.get("SHELL", "")).name
-    if name not in _SHELLS:
+    if name not in SHELLS:
         what = f"no completion for your shell, {name}" if name else "SHELL is not set"
-        message = f"{what}; name one: gscope completion install {'|'.join(_SHELLS)}"
+        message = f"{what}; name one: gscope completion install {'|'.join(SHELLS)}"
         raise UsageError(message)
     return name

@@ -11,7 +11,6 @@ from click.core import ParameterSource
 
 from gscope.cli.commands.misplaced import refuse_misplaced
 from gscope.cli.commands.option_groups import (
-    OF_RUNS,
     pager_option,
     run_name_option,
     with_config,
@@ -20,6 +19,7 @@ from gscope.cli.commands.option_groups import (
 )
 from gscope.cli.commands.options import HeadedCommand, option
 from gscope.cli.completion import candidates
+from gscope.cli.config.setting_groups import OF_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,6 +16,7 @@ from gscope.cli.commands.setting_options import origin_of, setting_option
 from gscope.cli.completion import candidates
 from gscope.cli.config.quantities import parse_count, parse_size
 from gscope.cli.config.saving import save_request
+from gscope.cli.config.setting_groups import OF_RUNS
 from gscope.cli.config.settings import SETTINGS
 from gscope.cli.session.request import WINDOW_PLANS, QueryRequest
 from gscope.errors import UsageError
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from gscope.cli.config.setting import Setting
 
-
-OF_RUNS = tuple(setting.key for setting in SETTINGS if setting.key != "lookups")
-"""Settings that mean something only to commands that run queries."""
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -385,6 +383,7 @@ def with_config(
         instead: settings that take other values from the command, with their help.
         has_udf: whether ``--udf`` means something to it.
     """
+    assert {each.key for each in SETTINGS}.issuperset(without), without
     own = {setting.key: setting for setting in instead}
     chosen = tuple(own.get(each.key, each) for each in SETTINGS if each.key not in without)
 
@@ -421,7 +420,8 @@ def with_config(
             metavar="FILE",
             shell_complete=candidates.files,
             type=click.Path(dir_okay=False, path_type=Path),
-            help="Configuration file. Default: ./gscope.yaml, else ~/.config/gscope/gscope.yaml.",
+            help="Configuration file. Default: $GSCOPE_CONFIG, else ./gscope.yaml,"
+            " else ~/.config/gscope/gscope.yaml.",
         )(decorated)
         return named
 

@@ -21,6 +21,7 @@ from gscope.cli.commands.run import DeviceRequest, Inputs, answer, with_relay_se
 from gscope.cli.completion import candidates
 from gscope.cli.config.capture_devices import Overrides
 from gscope.cli.config.run_limits import RunLimits
+from gscope.cli.config.setting_groups import OF_ANSWERS, OF_CAPTURES, OF_JOBS, OF_SHEDDING
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,41 +31,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.relay_inputs import InputRequest
     from gscope.cli.session.request import QueryRequest
 
-_WITHOUT = (
-    "output.format",
-    "output.time",
-    "output.partition_by",
-    "output.to",
-    "output.on_row",
-    "metrics.of",
-    "metrics.series",
-    "output.alerts",
-    "limits.spool",
-    "limits.alert_keys",
-    "heartbeat.mode",
-    "shedding.mode",
-    "shedding.min_rate",
-    "shedding.rate",
-    "failure.step_timeout",
-    "spark.cores",
-    "spark.memory",
-    "partitions",
-    "spark.master",
-    "spark.secret_file",
-    "spark.driver_host",
-    "spark.python",
-    "spark.file_port",
-    "spark.conf",
-    "lookups",
-    "limits.table_slots",
-    "limits.output_rows",
-    "limits.block",
-    "limits.batch_rows",
-    "limits.batch",
-    "limits.open",
-    "limits.memory",
-    "limits.job_disk",
-)
+_WITHOUT = (*OF_ANSWERS, *OF_SHEDDING, *OF_JOBS, *OF_CAPTURES, "heartbeat.mode")
 """Settings of captures and answers, which mean nothing to a relay."""
 
 with_names = option_group(

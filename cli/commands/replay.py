@@ -32,6 +32,7 @@ from gscope.cli.config.capture_files import (
     ensure_countable,
     filtered_interfaces,
 )
+from gscope.cli.config.setting_groups import OF_METRICS
 from gscope.errors import UsageError
 from gscope.records import dataclass
 
@@ -141,7 +142,7 @@ with_captures = option_group(
     "Name of the run, for `gscope status` and `gscope stop`. Default: the name of the first query,"
     " made unique."
 )
-@with_config(without=("metrics.of", "metrics.series"))
+@with_config(without=OF_METRICS)
 def replay(
     request: QueryRequest,
     inputs: CaptureRequest,

@@ -15,6 +15,7 @@ from gscope.cli.commands.option_groups import with_config, with_queries, with_qu
 from gscope.cli.commands.options import HeadedCommand, option
 from gscope.cli.commands.replay import chosen_captures, with_captures
 from gscope.cli.completion import candidates
+from gscope.cli.config.setting_groups import OF_METRICS
 from gscope.cli.config.settings import OUTPUT_FORMAT
 from gscope.errors import UsageError
 from gscope.queries.library.files import library_files
@@ -52,7 +53,7 @@ _ENDINGS = {".svg": "svg", ".png": "png"}
     " .png get a picture of one result. Default: standard output.",
 )
 @with_quiet
-@with_config(without=("output.partition_by", "metrics.of", "metrics.series"), instead=(_FORMAT,))
+@with_config(without=("output.partition_by", *OF_METRICS), instead=(_FORMAT,))
 def report(
     request: QueryRequest,
     inputs: CaptureRequest,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gscope.cli.commands.option_groups import OF_RUNS, with_config, with_interfaces, with_pager
+from gscope.cli.commands.option_groups import with_config, with_interfaces, with_pager
 from gscope.cli.commands.options import option
 from gscope.cli.completion import candidates
+from gscope.cli.config.setting_groups import OF_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,13 +10,12 @@ import click
 from gscope.cli.commands.option_groups import with_config
 from gscope.cli.commands.options import HeadedCommand
 from gscope.cli.completion import candidates
+from gscope.cli.config.setting_groups import OF_LISTENERS
 from gscope.cli.config.settings import SETTINGS
 from gscope.errors import UsageError
 
 if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
-
-_OF_LISTENERS = ("listen", "token_file", "tls.certificate", "tls.key")
 
 
 @click.command(cls=HeadedCommand, short_help="Serve answers in files over Arrow Flight.")
@@ -27,7 +26,7 @@ _OF_LISTENERS = ("listen", "token_file", "tls.certificate", "tls.key")
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
 @with_config(
-    without=tuple(each.key for each in SETTINGS if each.key not in _OF_LISTENERS), has_udf=False
+    without=tuple(each.key for each in SETTINGS if each.key not in OF_LISTENERS), has_udf=False
 )
 def serve(folder: Path, config: Config) -> int:
     """Serve the answers in DIR, which runs write there with -o parquet or -o arrow.

@@ -21,7 +21,6 @@ from click.shell_completion import (
 from gscope.cli.completion.open_word import OpenWord, last_word
 from gscope.records import dataclass
 
-SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_GSCOPE_COMPLETE"
 _LISTING = ("37", "63")
 """``COMP_TYPE`` of bash when candidates are listed, not inserted."""

@@ -73,6 +73,11 @@ def _overview(top: click.Group, context: click.Context) -> Iterator[str]:
         " GSCOPE_OUTPUT. Options have precedence over variables, and these over the configuration"
         " file."
     )
+    yield from _item(
+        r"\fBGSCOPE_CONFIG\fR",
+        "The configuration file. The option --config has precedence; without either, gscope reads"
+        " the first file below that exists.",
+    )
     yield from _item(r"\fBGSCOPE_DEBUG\fR", "If set, an unexpected error prints a traceback.")
     yield macro("SH", "FILES")
     yield from _item(

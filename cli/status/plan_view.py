@@ -34,8 +34,6 @@ WIDE = 120
 MANY_EVICTED = 0.1
 """A larger share of evicted groups among the rows of a table is pointed out: it is too small."""
 
-Cells = tuple["str | Text", ...]
-
 
 def plan_view(document: Document) -> Iterator[RenderableType]:
     """Yield the parts of the view from top to bottom."""

@@ -75,13 +75,11 @@ class RunState:
         view: phase, progress and rate.
         account: losses and links.
         has_ended: whether everything is answered.
-        is_stopping: whether the user has asked it to end.
     """
 
     view: RunView
     account: Account = field(default_factory=Account)
     has_ended: bool = False
-    is_stopping: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +161,6 @@ class ViewModel:
     def on_phase(self, phase: RunPhase, detail: str = "") -> None:
         """Note what the run does."""
         self.state.view.enter(phase, detail, time.monotonic())
-        if phase is RunPhase.CLOSING:
-            self.state.is_stopping = True
         self.changed()
 
     def on_end(self) -> None:

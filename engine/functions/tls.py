@@ -10,7 +10,6 @@ _HANDSHAKE = 22
 _CLIENT_HELLO = 1
 _SERVER_NAME = 0
 _HOST_NAME = 0
-_RECORD_HEADER_BYTES = 5
 
 
 def sni(payload: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The HFTA job's counters for other processes: ``job.stats.json`` in the run's folder.
+"""The HFTA job's counters for other processes: ``job/stats.json`` in the run's folder.
 
 The job writes the file before and after each step, and once a second while messages arrive, even if
 nothing is released. Counters start with the run: a restarted job continues from the file of the job
@@ -59,7 +59,7 @@ class _StreamCounters:
 
 @dataclass(slots=True)
 class _StepCounters:
-    """The steps that Spark evaluated."""
+    """The steps that were evaluated and committed."""
 
     evaluated_total: int = 0
     seconds_total: float = 0.0
@@ -181,7 +181,7 @@ class JobStatistics:
     def on_commit(
         self, step: Step, outputs: Iterable[Output], seconds: float, counts: Counts
     ) -> None:
-        """Count a committed step, which took ``seconds`` in Spark."""
+        """Count a committed step, whose evaluation took ``seconds``."""
         tuples = sum(work.rows for work in step.works)
         self._answered.evaluated_total += 1
         self._answered.seconds_total += seconds

@@ -7,7 +7,7 @@ A trace is the hops of one heartbeat (see ``Hop``), one for each node that it pa
     flight    transfer from the daemon to this process
     inbox     waiting until this process, busy with a step, read it
     operator  each operator that it reached looked for released rows
-    step      Spark evaluated the released rows
+    step      the released rows were evaluated
     commit    the answers became durable and visible
 
 Heartbeats that release nothing are only counted, with the slowest of them: most heartbeats are of

@@ -161,11 +161,6 @@ class CommitLog:
         self._prune()
         return sum(kept.size_bytes for kept in self._earlier)
 
-    @property
-    def carry_bytes(self) -> int:
-        """The size of the rows that wait for later steps."""
-        return sum(_size_bytes(path) for path in self.carry.iterdir())
-
     def _keep(self, path: Path, outputs: Sequence[Output]) -> None:
         if self._last is not None:
             size = sum(_size_bytes(output) for output in self._last.outputs)

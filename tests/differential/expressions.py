@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tests.differential.syntax import Expression, Value
 
 Rows = tuple["Mapping[str, Any]", ...]
-Groups = "Callable[[Expression], Value]"
-_Rule = "Callable[..., Any]"
 
 
 FILLED = "="

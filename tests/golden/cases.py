@@ -1,22 +1,23 @@
-"""Golden cases: a folder each with ``input.toml``, the expected rows and, unless it is in the library, ``query.gsql``.
+"""Golden cases: a folder each with ``input.toml`` and the expected rows.
 
-``input.toml``::
+A query that is not in the library is in ``query.gsql``. This is ``input.toml``:
 
-    library = ["published/flow"]  # queries of the library, with ``query.gsql`` if there is one
-    only = ["flow"]  # the queries to deliver (default: those that no other reads)
-    is_ordered = false  # results have no temporal column (default true); some may be empty
-    is_dealt = false  # the packets must not be dealt over other interfaces (default true)
-    [captures]  # interface = files of ../shared/captures, read one after the other
+.. code-block:: toml
+
+    library = ["published/flow"]  # queries of the library, with query.gsql if there is one
+    only = ["flow"]               # the queries to deliver (default: those that no other reads)
+    is_ordered = false            # results have no temporal column (default true)
+    is_dealt = false              # no packets are dealt over other interfaces (default true)
+    [captures]                    # interface = files of ../shared/captures, one after the other
     lan = ["a.pcap"]
-    [sets]  # sets of interfaces
+    [sets]                        # sets of interfaces
     lans = ["lan"]
-    [
-        synthetic.generated
-    ]  # interface made by capture/sources/synthetic/source.py with these settings
+    [synthetic.generated]         # interface = settings of capture/sources/synthetic/source.py
     packets = 1000
 
 ``expected.csv`` has the rows of the result, sorted, with a heading; several results are
-``expected.<query>.csv`` each. The first column of every result is temporal, unless it is not ordered: delivered, it never falls.
+``expected.<query>.csv`` each. The first column of every result is temporal and never falls in the
+order of delivery, unless ``is_ordered`` is false; a result may then be empty.
 ``python -m tests.golden.cases`` writes the expected rows again from the reference.
 """
 

@@ -12,7 +12,7 @@ import yaml
 from tests.support.requirements import ROOT, needs, needs_root
 
 from gscope import __version__
-from gscope.cli.completion.shells import SHELLS
+from gscope.cli.completion.shell_names import SHELLS
 from gscope.cli.config import yaml_file
 
 DEBIAN = ROOT / "packaging" / "debian"

@@ -7,6 +7,7 @@ that lean on them.
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
 from importlib import import_module
 from importlib.metadata import version
@@ -20,6 +21,13 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NEEDED = [Requirement(text) for text in PROJECT["dependencies"]]
+EXTRAS = PROJECT["optional-dependencies"]
+ALL = {
+    Requirement(text).name
+    for texts in (PROJECT["dependencies"], *EXTRAS.values())
+    for text in texts
+}
+RECORD = ROOT / "docs" / "decisions" / "0003-dependencies.md"
 PRIVATE_USE = {"numba", "pyspark"}
 """Packages of which gscope uses what they do not promise; they need an upper bound."""
 
@@ -41,6 +49,12 @@ def test_a_tested_version_is_on_record(needed: Requirement) -> None:
     (exact,) = pin.specifier
     assert exact.operator == "=="
     assert needed.specifier.contains(exact.version)
+
+
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_the_record_of_decisions_names_each_dependency(name: str) -> None:
+    words = re.findall(r"[\w-]+", RECORD.read_text(encoding="utf-8"))
+    assert canonicalize_name(name) in map(canonicalize_name, words)
 
 
 def test_private_use_has_an_upper_bound() -> None:

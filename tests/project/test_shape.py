@@ -34,7 +34,12 @@ HOMES = {
     "rich": ("cli/",),
     "scapy": ("capture/sources/",),
     "dpkt": ("engine/functions/",),
+    "lz4": ("capture/sources/files/compressed.py", "capture/sources/nfcapd/unpack.py"),
+    "zstandard": ("capture/sources/files/compressed.py", "capture/sources/nfcapd/unpack.py"),
+    "yaml": ("cli/config/yaml_file.py", "engine/lookups/networks_file.py"),
+    "prometheus_client": ("cli/status/", "cli/session/session.py", "cli/outlets/row_gauges.py"),
     "confluent_kafka": ("cli/outlets/",),
+    "vl_convert": ("cli/report/plot.py",),
     "lark": ("queries/gsql/",),
 }
 """The only places that may import a heavy library; its types may be named elsewhere."""

@@ -87,6 +87,3 @@ BITS: dict[int, int] = {field.offset: bit for bit, field in enumerate(FLOW_FIELD
 
 CERTAIN = sum(1 << bit for bit, field in enumerate(FLOW_FIELDS) if field.is_certain)
 """The bits of the fields that every record has."""
-
-IS_RECORD = 1 << BITS[SAMPLING]
-"""A bit that is set in records and not in those that stand for something undecodable."""

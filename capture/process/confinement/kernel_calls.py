@@ -8,7 +8,6 @@ import os
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 _PR_SET_DUMPABLE = 4
-_PR_SET_NO_NEW_PRIVS = 38
 
 CLONE_NEWNS = 0x00020000
 MS_NOSUID, MS_NODEV, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x1000, 0x4000, 0x40000
@@ -31,15 +30,6 @@ def process_control(option: int, *arguments: object) -> int:
     """
     padded = (*arguments, 0, 0, 0, 0)[:4]
     return _checked(_LIBC.prctl(option, *map(_as_long, padded)))
-
-
-def forbid_new_privileges() -> None:
-    """Prevent this thread and its children from gaining privileges by executing a file.
-
-    Raises:
-        OSError: the kernel refuses.
-    """
-    process_control(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def stay_dumpable() -> None:

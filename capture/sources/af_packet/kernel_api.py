@@ -53,7 +53,6 @@ HARDWARE_TIME = struct.Struct("3i")
 """``struct hwtstamp_config``: flags, which sent packets get a timestamp, which received ones."""
 HWTSTAMP_FILTER_ALL = 1
 
-SIOCGIFNAME = 0x8910
 SIOCGIFFLAGS = 0x8913
 SIOCGIFHWADDR = 0x8927
 SIOCGIFINDEX = 0x8933

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RTM_GETLINK, RTM_GETADDR = 18, 22
-IFLA_ADDRESS, IFLA_IFNAME, IFLA_OPERSTATE = 1, 3, 16
+IFLA_ADDRESS, IFLA_IFNAME = 1, 3
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 
 LINK = struct.Struct("BxHiII")

@@ -15,15 +15,12 @@ from gscope.capture.sources.nfcapd.lzo import unpack_lzo
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-NAMES = {PLAIN: "", LZO: "LZO", BZ2: "bzip2", LZ4: "lz4", ZSTD: "zstd"}
-"""How messages call the kinds of compression."""
-
 
 class Unpacker:
     """Decompresses blocks one after the other.
 
     Args:
-        compression: how they are compressed, a key of ``NAMES``.
+        compression: how they are compressed, one of the numbers in ``layout.py``.
     """
 
     def __init__(self, compression: int) -> None:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from gscope.cli.view.rows.history import Epoch, History
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-ASCII_BLOCKS = "_.:-=+*#"
 MOST_COMPARED = 500_000
 """The most rows of earlier epochs that are searched for the rows on the screen at once."""
 

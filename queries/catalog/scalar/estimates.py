@@ -154,7 +154,7 @@ _FUNCTIONS = (
         "sample_rate",
         (),
         GsqlType.FLOAT,
-        # The HFTA job puts the rate in its place where packets are sampled (``plan/scaling.py``).
+        # Where packets are sampled, ``queries/plan/sampling/scaling.py`` puts a rate in its place.
         lambda: 1.0,
         is_pure=False,
         is_lfta_safe=False,

@@ -54,7 +54,6 @@ from gscope.records import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from gscope.queries.expressions.expressions import Expression
     from gscope.queries.expressions.schema import Schema
     from gscope.queries.plan.partitioning.divider import Divider
     from gscope.queries.plan.partitioning.dividers import Members
@@ -136,16 +135,14 @@ class PartitionedPlan:
 def partitioned_plan(
     program: Program,
     can_run: Callable[[HftaNode], bool] = lambda _: True,
-    can_hash: Callable[[Expression], bool] = lambda _: True,
 ) -> PartitionedPlan:
     """Return how the nodes of ``program`` run in partitions.
 
     Args:
         program: the program.
         can_run: whether partitions can run a node at all; a node that they cannot run is central.
-        can_hash: whether rows can be divided by an expression over the columns of a stream.
     """
-    return _Planner(program, can_run, can_hash).planned()
+    return _Planner(program, can_run).planned()
 
 
 @dataclass(slots=True, eq=False)
@@ -159,15 +156,9 @@ class _Growing:
 
 
 class _Planner:
-    def __init__(
-        self,
-        program: Program,
-        can_run: Callable[[HftaNode], bool],
-        can_hash: Callable[[Expression], bool],
-    ) -> None:
+    def __init__(self, program: Program, can_run: Callable[[HftaNode], bool]) -> None:
         self._program = program
         self._can_run = can_run
-        self._can_hash = can_hash
         self._lineages: dict[str, Lineage] = {}
         self._chains: dict[str, _Growing] = {}
         self._placed: dict[str, tuple[RunsAs, str, _Growing | None]] = {}
@@ -262,8 +253,7 @@ class _Planner:
             # It looks at one row at a time.
             (chain,) = below
             return _Growing(streams, chain.dividers, queries, subs)
-        usable = [each for each in candidates if each.is_usable(self._can_hash)]
-        found = joined(usable, [(chain.streams, chain.dividers) for chain in below])
+        found = joined(candidates, [(chain.streams, chain.dividers) for chain in below])
         if not found or (self._are_labelled(streams) and not self._labels(streams, found)):
             return None
         return _Growing(streams, found, queries, subs)

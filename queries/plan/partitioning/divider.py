@@ -12,7 +12,7 @@ from gscope.queries.plan.trees import map_expression
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,6 @@ class Divider:
     def member(self, stream: str) -> PartitionMember:
         """Return what divides the rows of one of its streams."""
         return PartitionMember(dict(self.values)[stream])
-
-    def is_usable(self, can_hash: Callable[[Expression], bool]) -> bool:
-        """Return whether rows can be divided by all of its expressions."""
-        return all(can_hash(each) for _, values in self.values for each in values)
 
 
 def streams_of(dividers: Sequence[Divider]) -> frozenset[str]:

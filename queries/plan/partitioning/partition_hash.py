@@ -13,8 +13,8 @@ else all values of a partition would share bits of those hashes. The hash that s
 (``queries/plan/sampling/keyed_hash.py``) is another function with a secret key, so what is sampled
 does not depend on the partition.
 
-There are four forms of it, equal bit for bit: ``partition_of_values`` (one row), ``partition_of``
-(columns), ``capture/kernels/row_partitions.py`` and ``engine/spark/sql/partitions.py``.
+There are three forms of it, equal bit for bit: ``partition_of_values`` (one row), ``partition_of``
+(columns) and ``capture/kernels/row_partitions.py``.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gscope.capture.kernels.jit import kernel
-from gscope.capture.kernels.kept import sources_digest
 from gscope.capture.kernels.language import intrinsics as i
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -161,8 +160,3 @@ def test_copy_bytes_copies_exactly_its_size(data: bytes) -> None:
     target = np.zeros(64, np.uint8)
     copy_and_prefetch(target.ctypes.data, source.ctypes.data, len(data))
     assert target.tobytes() == data + bytes(64 - len(data))
-
-
-def test_the_digest_of_kernel_sources_is_stable_within_a_process() -> None:
-    assert sources_digest() == sources_digest()
-    assert len(sources_digest()) == 16

@@ -45,7 +45,6 @@ MULTIPLIER = 2654435761 << 4
 
 SEQUENCE = field("sequence_number", nullable=False)
 PORT = field("srcPort", nullable=False)
-TIME_NS = field("time_ns")
 PRODUCT = call("mul_int", SEQUENCE, literal(MULTIPLIER))
 LEAST = call("shl", call("bool_to_int", call("lt", PORT, literal(40000))), literal(63))
 """The least number where the port is below 40000, otherwise 0."""

@@ -9,13 +9,11 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
-LINK_MODES = {"none": 0, "short": 2, "long": 3}
 _LINK_BYTES = {0: 0, 2: 2, 3: 8}
 _CLASS_BYTES = (4, 3, 1, 0)
 _ADDRESS_BYTES = (16, 8, 2, 0)
 _GROUP_BYTES = (16, 6, 4, 1)
 _PORT_BYTES = (4, 3, 3, 1)
-ELIDED = 3
 UNSPECIFIED = 4
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections import Counter
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import dpkt
 import pytest
 from tests.capture.packet.raw_captures import read_capture
-from tests.support.requirements import CAPTURES, captures
+from tests.support.requirements import CAPTURES, captures, needs_captures
 
 from gscope.capture.packet.dissector.dissect import dissect
 
@@ -69,23 +71,37 @@ def udp_fields(udp: Any) -> Fields:
     return {"srcPort": udp.sport, "destPort": udp.dport, "udp_length": udp.ulen, "UDP_data": data}
 
 
-@pytest.mark.parametrize("path", captures(), ids=lambda path: path.name)
-def test_fields_of_whole_ipv4_packets_are_those_of_dpkt(path: Path) -> None:
+@functools.cache
+def compare(path: Path) -> Counter[str]:
+    """Compare the packets of a capture; the number of them, in all and by transport protocol."""
+    compared: Counter[str] = Counter()
     for packet in filter(is_whole_ipv4, read_capture(path)):
         fields = fields_of(packet)
-        try:
-            with warnings.catch_warnings(action="ignore"):
-                ip = dpkt.ip.IP(packet.data[14:])
-        except dpkt.Error:
-            continue
-        if fields["ipversion"] is None:
-            continue
+        with warnings.catch_warnings(action="ignore"):
+            ip = dpkt.ip.IP(packet.data[14:])
         expected = ip_fields(ip)
         if isinstance(ip.data, dpkt.tcp.TCP) and ip.len <= len(packet.data) - 14:
             expected |= tcp_fields(ip.data)
+            compared["tcp"] += 1
         elif isinstance(ip.data, dpkt.udp.UDP) and 8 <= ip.data.ulen == ip.len - 20:
             expected |= udp_fields(ip.data)
+            compared["udp"] += 1
         assert {name: fields[name] for name in expected} == expected
+        compared["ip"] += 1
+    return compared
+
+
+@pytest.mark.parametrize("path", captures(), ids=lambda path: path.name)
+def test_fields_of_whole_ipv4_packets_are_those_of_dpkt(path: Path) -> None:
+    compare(path)
+
+
+@needs_captures
+def test_thousands_of_packets_are_compared() -> None:
+    compared = sum(map(compare, captures()), Counter[str]())
+    assert compared["ip"] > 16_000
+    assert compared["tcp"] > 5_000
+    assert compared["udp"] > 1_000
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class Watched:
     """A live capture of scripted interfaces, looked at while it runs."""
 
     def __init__(self, folder: Path, names: Sequence[str] = ("busy", "silent")) -> None:
-        self.file = folder / "capture.stats.json"
+        self.file = folder / "stats.json"
         self.folder = folder
         self.world = World()
         self.sources = {name: ScriptedSource(self.world, name) for name in names}

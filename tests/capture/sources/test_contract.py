@@ -191,6 +191,10 @@ FILLING: dict[str, Callable[[Path], BlockSource]] = {
 }
 
 
+def bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir())
+
+
 def expected_in(kind: str) -> list[Packet]:
     return [] if kind == "empty" else expected_of(PAYLOADS)
 
@@ -202,7 +206,7 @@ def test_a_capture_lives_as_the_contract_says(kind: str, tmp_path: Path) -> None
     with nothing_left() if kind != "pipe" else nullcontext():
         source.open()
         answers_without_blocking(source)
-        assert source.size_bytes is None or source.size_bytes >= 0
+        assert source.size_bytes == (None if kind == "pipe" else bytes_in(tmp_path))
         found: list[Packet] = []
         while (block := source.next_block()) is not None:
             assert source.state() is InputState.READING

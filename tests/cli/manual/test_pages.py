@@ -9,7 +9,8 @@ import click
 import pytest
 from tests.support.requirements import needs, require
 
-from gscope.cli.main import cli, run
+from gscope.cli.config.effective import FILE_VARIABLE
+from gscope.cli.main import DEBUG_VARIABLE, cli, run
 from gscope.cli.manual.pages import page, page_names
 from gscope.cli.manual.roff import example, line
 
@@ -81,6 +82,11 @@ def test_a_page_names_the_same_help_options_as_the_command(
         shown = command.get_help_option(context)
     assert shown is not None
     assert shown.opts == ["-h", "--help"]
+
+
+@pytest.mark.parametrize("variable", [FILE_VARIABLE, DEBUG_VARIABLE])
+def test_the_page_of_gscope_names_variables_beside_the_settings(variable: str) -> None:
+    assert rf"\fB{variable}\fR" in page(cli, None).splitlines()
 
 
 @needs("groff")

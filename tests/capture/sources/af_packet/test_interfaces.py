@@ -60,7 +60,9 @@ def test_what_forbids_capturing_is_reported_with_the_command_that_grants_it(
         return real(family, *arguments)
 
     monkeypatch.setattr(socket, "socket", without_privilege)
-    for each in list_interfaces():
+    found = list_interfaces()
+    assert found
+    for each in found:
         assert 'run `sudo "$(command -v gscope)" run …`' in each.why_not
         assert "setcap" not in each.why_not
 

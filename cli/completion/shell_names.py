@@ -1,0 +1,3 @@
+"""The shells that gscope completes in, for commands that need only their names."""
+
+SHELLS = ("bash", "zsh", "fish")
