@@ -191,7 +191,9 @@ def _partitions(program: Program) -> dict[str, dict[str, str]]:
     """Return how each HFTA node computes an epoch that several tasks share."""
     if program.partitioning is None:
         return {}
-    plan = partitioned_plan(program)
+    from gscope.engine.spark.partitions.chain_operators import chain_operator
+
+    plan = partitioned_plan(program, lambda node: chain_operator(program, node) is not None)
     return {each.query: {"runs": str(each)} for each in plan.placed}
 
 

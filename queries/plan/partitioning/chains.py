@@ -186,10 +186,11 @@ class _Planner:
         )
         if central is not None:
             return RunsAs.CENTRAL, f"{central} is not partitioned", None
-        if reason := _obstacle(node):
-            return RunsAs.CENTRAL, reason, None
-        if not self._can_run(node):
+        reason = _obstacle(node)
+        if not self._can_run(node) and (not reason or isinstance(node, AggregationNode)):
             return RunsAs.CENTRAL, "Spark SQL computes it", None
+        if reason:
+            return RunsAs.CENTRAL, reason, None
         below = list(dict.fromkeys(self._chain_of(each) for each in node_inputs(node)))
         grown = self._grown(node, below)
         if grown is not None and not _has_limit(node):
@@ -315,7 +316,7 @@ _IN_PARTITIONS = frozenset(
     {"count", "sum", "min", "max", "avg", "count_distinct", "count_dups", *MOMENTS_BY_NAME}
     | {"or_aggr", "and_aggr", "xor_aggr"}
 )
-"""Aggregates that tasks compute; the others are left to Spark SQL."""
+"""Aggregates that several tasks compute by partition; of the others one task has all rows."""
 
 _REFOLDED = frozenset(
     {"count", "sum", "min", "max", "count_distinct", "or_aggr", "and_aggr", "xor_aggr"}
@@ -328,7 +329,7 @@ def _obstacle(node: HftaNode) -> str:
     match node:
         case AggregationNode(aggregates=aggregates):
             others = [each.function for each in aggregates if each.function not in _IN_PARTITIONS]
-            return f"Spark SQL computes {others[0]}" if others else ""
+            return f"one task computes {others[0]}" if others else ""
         case JoinNode() | SelectionNode() | MergeNode() | TopNode():
             return ""
         case WatchlistJoinNode():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gscope.cli.render.explain import as_text, explain_compiled
+from gscope.engine.spark.partitions.chain_operators import chain_operator
 from gscope.queries.analysis.partitioning.given import given_set
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
@@ -48,3 +49,26 @@ def test_flow_records_are_not_divided_among_threads() -> None:
     text = "SELECT tb, srcIP, count(*) AS n FROM FLOW GROUP BY time/60 AS tb, srcIP"
     compiled = compile_queries([QueryText(text, "q")], CompileContext(("a",), partitions=64))
     assert not [line for line in as_text(explain_compiled(compiled)) if line.startswith("Fanout")]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "runs"),
+    [
+        (", sum(len) AS a", "partitioned by (srcIP)"),
+        (", median(len) AS a", "central: one task computes median"),
+        (", first(len) AS a", "central: one task computes first"),
+        ("", "central: Spark SQL computes it"),
+    ],
+)
+def test_explain_shows_what_the_job_plans(aggregate: str, runs: str) -> None:
+    text = f"SELECT tb, srcIP{aggregate} FROM TCP GROUP BY time/60 AS tb, srcIP"
+    compiled = compile_queries([QueryText(text, "q")], CompileContext(("a",), partitions=64))
+    (node,) = compiled.program.nodes
+    (shown,) = (
+        line.split(maxsplit=1)[1]
+        for line in map(str.strip, as_text(explain_compiled(compiled)))
+        if line.startswith("runs ")
+    )
+    assert shown == runs
+    # What the job asks before it plans tasks: without an operator, SQL is left.
+    assert (chain_operator(compiled.program, node) is None) == ("Spark SQL" in runs)

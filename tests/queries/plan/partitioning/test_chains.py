@@ -82,7 +82,7 @@ def test_what_reads_central_rows_is_central() -> None:
     found = {each.query: str(each) for each in plan(text).placed}
     assert found == {
         "flows": "partitioned by (srcIP, destIP)",
-        "m": "central: Spark SQL computes median",
+        "m": "central: one task computes median",
         "above": "central: m is not partitioned",
     }
 
