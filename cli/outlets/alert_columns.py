@@ -8,17 +8,15 @@ from gscope.cli.delivery.answer_order import AnswerOrder
 from gscope.cli.delivery.order_column import OrderColumn
 from gscope.errors import UsageError
 from gscope.queries.did_you_mean import closest
-from gscope.queries.expressions.expressions import Column, walk
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import AggregationNode, QueryInput, TopNode
+from gscope.queries.plan.group_columns import group_columns
 from gscope.queries.plan.row_order import visible
-from gscope.queries.plan.window_node import WindowNode
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.queries.expressions.schema import ColumnSchema, Schema
     from gscope.queries.gsql.alerts.rule import AlertRule
-    from gscope.queries.plan.program import HftaNode, Program
+    from gscope.queries.plan.program import Program
 
 EVENT_COLUMNS = ("alert", "event", "epoch", "value", "epochs")
 """The columns of an event beside those of the key."""
@@ -109,33 +107,13 @@ def _keys(rule: AlertRule, program: Program, schema: Schema) -> tuple[str, ...]:
     """Return the columns of BY, otherwise those by which the query groups, except times."""
     if rule.by:
         return tuple(dict.fromkeys(_column(rule, schema, name).name for name in rule.by))
-    node = _grouping(rule.query, program)
-    if node is None:
+    groups = group_columns(program, dict(program.results)[rule.query], has_computed=True)
+    if groups is None:
+        example = next((c.name for c in schema.columns if c.type not in _VALUE_TYPES), "srcIP")
         message = (
-            f"alert {rule.name}: {rule.query} does not group, so that its key is not known; name"
-            f" the columns of the key: 'by {schema.names[-1]}'"
+            f"alert {rule.name}: no grouping gives the rows of {rule.query}, so that its key is not"
+            f" known; name the columns of the key, as in 'by {example}'"
         )
         raise UsageError(message)
-    groups = {key.name for key in node.keys}
     temporal = {column.name for column in schema.temporal}
-    return tuple(
-        column.name
-        for column in node.columns
-        if column.name in schema
-        and column.name not in temporal
-        and (parts := {part.name for part in walk(column.expression) if isinstance(part, Column)})
-        and parts <= groups
-    )
-
-
-def _grouping(query: str, program: Program) -> AggregationNode | WindowNode | None:
-    """Return the operator whose groups are the rows of ``query``; None if there is none."""
-    source = dict(program.results)[query]
-    while isinstance(source, QueryInput):
-        node: HftaNode = program.node(source.query)
-        if isinstance(node, AggregationNode | WindowNode):
-            return node
-        if not isinstance(node, TopNode):
-            return None
-        source = node.input
-    return None
+    return tuple(name for name in schema.names if name in groups and name not in temporal)

@@ -11,18 +11,9 @@ import pyarrow.compute as pc
 from gscope.cli.sinks.table_cells import printable_column
 from gscope.cli.sinks.table_times import time_formatter
 from gscope.engine.sinks.columns import as_text
-from gscope.queries.expressions.expressions import Column
 from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program import (
-    AggregationNode,
-    QueryInput,
-    RunningNode,
-    SelectionNode,
-    TopNode,
-)
+from gscope.queries.plan.group_columns import group_columns
 from gscope.queries.plan.row_order import visible
-from gscope.queries.plan.sampling_operator import SampleNode
-from gscope.queries.plan.window_node import WindowNode
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -30,9 +21,8 @@ if TYPE_CHECKING:
 
     from gscope.cli.config.time_style import TimeStyle
     from gscope.cli.sinks.table_times import TimeFormatter
-    from gscope.queries.expressions.expressions import NamedExpression
     from gscope.queries.expressions.schema import ColumnSchema
-    from gscope.queries.plan.program import Input, Program
+    from gscope.queries.plan.program import Program
 
 NULL = "NULL"
 _SECOND_NS = 1_000_000_000
@@ -138,7 +128,7 @@ def answer_of(program: Program, query: str, style: TimeStyle) -> Answer:
     """
     schema = visible(program.schema(query))
     clock = _clock(schema.temporal)
-    grouped = _group_columns(program, dict(program.results)[query])
+    grouped = group_columns(program, dict(program.results)[query])
     order = program.order(query)
     columns = tuple(
         ViewColumn(c.name, c.type, _role(c, clock, grouped), time_formatter(c, style))
@@ -171,33 +161,3 @@ def _role(column: ColumnSchema, clock: EpochClock | None, grouped: frozenset[str
     if column.type in _NUMBERS and column.clock is None:
         return Role.MEASURE
     return Role.OTHER
-
-
-def _group_columns(program: Program, source: Input) -> frozenset[str] | None:
-    """Return the columns of ``source`` that are keys of groups; None without groups."""
-    if not isinstance(source, QueryInput):
-        return None
-    match program.node(source.query):
-        case TopNode(input=below):
-            return _group_columns(program, below)
-        case SelectionNode(input=below, columns=columns):
-            found = _group_columns(program, below)
-            return None if found is None else _read_from(columns, found)
-        case (
-            AggregationNode(keys=keys, columns=columns)
-            | RunningNode(keys=keys, columns=columns)
-            | WindowNode(keys=keys, columns=columns)
-            | SampleNode(keys=keys, columns=columns)
-        ):
-            return _read_from(columns, frozenset(key.name for key in keys))
-        case _:
-            return None
-
-
-def _read_from(columns: Sequence[NamedExpression], names: frozenset[str]) -> frozenset[str]:
-    """Return those of ``columns`` that are a column of ``names`` as it is."""
-    return frozenset(
-        each.name
-        for each in columns
-        if isinstance(each.expression, Column) and each.expression.name in names
-    )

@@ -292,6 +292,22 @@ def test_the_key_is_what_the_query_groups_by() -> None:
     )
 
 
+def test_the_key_is_known_of_what_reads_a_grouping() -> None:
+    program = compile_queries(
+        [QueryText(TALKERS, "q"), QueryText("SELECT tb, n, srcIP AS who FROM talkers", "few")],
+        CompileContext(("a",)),
+    ).program
+    (query,) = (name for name, _ in program.results)
+    assert alert_columns(parse_alert(f"{query}: raise n > 5"), program).keys == ("who",)
+
+
+def test_without_a_grouping_the_key_is_to_be_named() -> None:
+    plain = "DEFINE { query_name plain; } SELECT time, len, srcIP FROM IP"
+    with pytest.raises(UsageError, match="its key is not known; .* as in 'by srcIP'"):
+        bound("plain: raise len > 5", plain)
+    assert bound("plain: raise len > 5 by srcIP", plain).keys == ("srcIP",)
+
+
 @pytest.mark.parametrize(
     ("alert", "reason"),
     [
