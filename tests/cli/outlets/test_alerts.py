@@ -303,7 +303,7 @@ def test_the_key_is_known_of_what_reads_a_grouping() -> None:
 
 def test_without_a_grouping_the_key_is_to_be_named() -> None:
     plain = "DEFINE { query_name plain; } SELECT time, len, srcIP FROM IP"
-    with pytest.raises(UsageError, match="its key is not known; .* as in 'by srcIP'"):
+    with pytest.raises(UsageError, match=r"its key is not known; .* as in 'by srcIP'"):
         bound("plain: raise len > 5", plain)
     assert bound("plain: raise len > 5 by srcIP", plain).keys == ("srcIP",)
 
