@@ -29,7 +29,7 @@ ONCE = "answers once, at the end of a replay or of a run with --duration or -c; 
 
 @click.command(cls=HeadedCommand, short_help="Check queries without running them.")
 @click.argument(
-    "queries", nargs=-1, metavar="FILE|DIR|NAME...", shell_complete=candidates.query_sources
+    "named", nargs=-1, metavar="FILE|DIR|NAME...", shell_complete=candidates.query_sources
 )
 @with_texts
 @option(

@@ -15,7 +15,7 @@ from gscope.cli.commands.option_groups import (
     run_name_option,
     with_config,
     with_interfaces,
-    with_texts_to_deliver,
+    with_queries,
 )
 from gscope.cli.commands.options import HeadedCommand, option
 from gscope.cli.completion import candidates
@@ -38,10 +38,8 @@ _WITH_RUN = frozenset(("name", "is_watch", "is_json", "is_unpaged", "work_dir", 
 @click.command(
     cls=HeadedCommand, short_help="Show how queries are compiled, or how a run executes them."
 )
-@click.argument(
-    "queries", nargs=-1, metavar="FILE|NAME...", shell_complete=candidates.query_sources
-)
-@with_texts_to_deliver
+@click.argument("named", nargs=-1, metavar="FILE|NAME...", shell_complete=candidates.query_sources)
+@with_queries
 @with_interfaces
 @option(
     "--hosts",

@@ -58,17 +58,26 @@ def _expressions(text: str) -> Callable[[F], F]:
 
 
 _EXPRESSIONS = _expressions("Query text. May be repeated; queries can read each other's results.")
-_QUERIES = option(
-    "-q",
-    "--query",
-    "queries",
-    heading="Queries",
-    metavar="QUERY",
-    multiple=True,
-    shell_complete=candidates.query_sources,
-    type=Lines(),
-    help="A .gsql file or the name of a library query (see `gscope library`). The name of a query"
-    " in the given files and texts selects its result, like --deliver. May be repeated.",
+
+
+def _queries(help_text: str) -> Callable[[F], F]:
+    """Return ``-q``."""
+    return option(
+        "-q",
+        "--query",
+        "queries",
+        heading="Queries",
+        metavar="QUERY",
+        multiple=True,
+        shell_complete=candidates.query_sources,
+        type=Lines(),
+        help=help_text,
+    )
+
+
+_QUERIES = _queries(
+    "A .gsql file or the name of a library query (see `gscope library`). The name of a query in the"
+    " given files and texts selects its result, like --deliver. May be repeated."
 )
 _DELIVERED = option(
     "--deliver",
@@ -118,15 +127,14 @@ with_queries = option_group(
 )
 """``-q``, ``-e``, ``--param``, ``--deliver``, and an argument ``named``: what to run."""
 
-with_texts_to_deliver = option_group(
-    "request", _requested, _EXPRESSIONS, _PARAMETERS, _DELIVERED, _WINDOW_PLAN
-)
-"""``-e``, ``--param``, ``--deliver``, and an argument ``queries``: what would be run."""
-
 with_texts = option_group(
-    "request", _requested, _expressions("Query text. May be repeated."), _PARAMETERS
+    "request",
+    _requested,
+    _queries("A query file, a folder of them or a library query, like an argument."),
+    _expressions("Query text. May be repeated."),
+    _PARAMETERS,
 )
-"""``-e``, ``--param``, and an argument ``queries``: what to check."""
+"""``-q``, ``-e``, ``--param``, and an argument ``named``: what to check."""
 
 
 @dataclass(frozen=True, slots=True)
