@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 
     from gscope.capture.packet.flow.layout import FlowField
 
-IMPORTS = """\
-from gscope.capture.kernels.language.intrinsics import (
-    be16, be32, be64, ld8, ld16, ld32, ld64, lshr, select
-)
-from gscope.capture.packet.payload import (
-    carries_ports, data_begin, has_echo_header, ip_end, ipv6_low, is_icmp, transport_length,
-    udp_data_length
-)
-"""
-"""Imports of a module with snippets."""
-
 INNER = "inner_"
 """Prefix of the variables of ``inner.*`` fields."""
 

@@ -45,15 +45,9 @@ class MovingThresholds:
 
     Args:
         set_threshold: sets the threshold of an LFTA for all following packets, on all lanes.
-
-    Attributes:
-        falls: how often a threshold fell.
-        rises: how often a threshold rose.
     """
 
     set_threshold: Callable[[str, int], None]
-    falls: int = 0
-    rises: int = 0
     _components: list[_Component] = field(default_factory=list)
     _of_lfta: dict[str, _Component] = field(default_factory=dict)
 
@@ -124,7 +118,6 @@ class MovingThresholds:
         held = self._components[component]
         assert threshold <= self.threshold(component), (threshold, held)
         self.reach(bound_ns)
-        self.falls += 1
         if held.rising is not None and threshold > held.threshold:
             # It rises by less than was planned.
             from_ns = held.rising[1]
@@ -142,7 +135,6 @@ class MovingThresholds:
         if held.rising is None:
             held.schedule = held.schedule.raised(threshold, bound_ns, from_ns)
             held.rising = threshold, from_ns
-            self.rises += 1
 
     def reach(self, time_ns: int) -> None:
         """Take over the rises for packets up to ``time_ns``, before these are tested."""

@@ -37,6 +37,14 @@ class GsqlType(Enum):
     NULL = "NULL"
 
 
+HASHED_TYPES = frozenset(GsqlType) - {GsqlType.NULL, GsqlType.FLOAT, GsqlType.STRING}
+"""The types by whose values rows are sampled or divided.
+
+An IP is two words of 64 bits, a value of any other type is one. Equal FLOATs may have different
+bits.
+"""
+
+
 class Direction(Enum):
     """How the values of a column move from tuple to tuple."""
 

@@ -10,15 +10,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from gscope.queries.expressions.types import GsqlType
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
     from gscope.errors import Position
     from gscope.queries.expressions.expressions import Expression
-
-HASHED_TYPES = frozenset(GsqlType) - {GsqlType.NULL, GsqlType.FLOAT, GsqlType.STRING}
-"""The types of terms: an IP is two words of 64 bits, a value of any other type is one."""
 
 RATE_COLUMN = "$sample_rate"
 """The column of a stream with the rate at which the packets of each row were sampled."""

@@ -31,8 +31,7 @@ from gscope.queries.analysis.lineage.cuts import (
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.catalog.ordering.temporal import ordering_of
 from gscope.queries.expressions.expressions import Call, Expression, Literal, PacketField, walk
-from gscope.queries.expressions.types import GsqlType
-from gscope.queries.plan.program_sampling import HASHED_TYPES
+from gscope.queries.expressions.types import HASHED_TYPES, GsqlType
 from gscope.queries.plan.split.border import is_low_key
 from gscope.records import dataclass
 

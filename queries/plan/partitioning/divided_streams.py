@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gscope.queries.expressions.expressions import Column, Expression, Literal, PacketField
-from gscope.queries.expressions.types import GsqlType
+from gscope.queries.expressions.types import HASHED_TYPES
 from gscope.queries.plan.program_partitioning import (
     Partitioning,
     PartitionMember,
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     from gscope.queries.expressions.expressions import NamedExpression
     from gscope.queries.plan.program import Lfta, Program
-
-_DIVIDING = frozenset(GsqlType) - {GsqlType.NULL, GsqlType.FLOAT, GsqlType.STRING}
-"""The types of values that rows are divided by."""
 
 
 def with_partitioning(
@@ -65,7 +62,7 @@ def stream_partitioning(
         for key in lfta.keys
         if key.name != lfta.epoch
         and not isinstance(key.expression, Literal)
-        and lfta.schema[key.name].type in _DIVIDING
+        and lfta.schema[key.name].type in HASHED_TYPES
         and not lfta.schema[key.name].ordering.is_temporal
     )
     if not keys:

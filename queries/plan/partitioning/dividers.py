@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gscope.queries.catalog.functions import FUNCTIONS
 from gscope.queries.expressions.expressions import Call, Column, Expression, Literal, walk
-from gscope.queries.expressions.types import GsqlType
+from gscope.queries.expressions.types import HASHED_TYPES
 from gscope.queries.gsql.nodes import JoinKind
 from gscope.queries.plan.partitioning.divider import (
     PLACE,
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import HftaNode, Lfta
 
 Members: TypeAlias = tuple[PartitionMember, ...]
-
-_DIVIDING = frozenset(GsqlType) - {GsqlType.NULL, GsqlType.FLOAT, GsqlType.STRING}
-"""The types that the partition hash takes."""
 
 
 Origin: TypeAlias = "Mapping[str, Expression]"
@@ -234,7 +231,7 @@ def _plain(values: Iterable[Origin | None]) -> list[Divider]:
 
 
 def _divides(expression: Expression) -> bool:
-    return expression.type in _DIVIDING and any(
+    return expression.type in HASHED_TYPES and any(
         isinstance(part, Column) for part in walk(expression)
     )
 

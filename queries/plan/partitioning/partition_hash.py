@@ -33,7 +33,7 @@ from gscope.queries.catalog.scalar.hashes import (
     xxh64,
 )
 from gscope.queries.catalog.scalar.integers import wrap
-from gscope.queries.expressions.types import GsqlType
+from gscope.queries.expressions.types import HASHED_TYPES, GsqlType
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def ensure_hashed(type_: GsqlType) -> None:
     Raises:
         ValueError: the type is FLOAT or STRING.
     """
-    if type_ in (GsqlType.FLOAT, GsqlType.STRING):
+    if type_ not in HASHED_TYPES and type_ is not GsqlType.NULL:
         message = f"rows are not divided by values of type {type_.value}"
         raise ValueError(message)
 

@@ -28,9 +28,8 @@ from typing import TYPE_CHECKING
 
 from gscope.queries.catalog.sampling.superaggregates import COUNT_DISTINCT, KTH_SMALLEST
 from gscope.queries.expressions.expressions import Call, Column, Literal
-from gscope.queries.expressions.types import GsqlType
+from gscope.queries.expressions.types import HASHED_TYPES, GsqlType
 from gscope.queries.plan.program import StreamInput, node_inputs
-from gscope.queries.plan.program_sampling import HASHED_TYPES
 from gscope.queries.plan.sampling_operator import RANDOM, PreSample, SampleNode
 from gscope.queries.plan.split.border import INTERFACE
 

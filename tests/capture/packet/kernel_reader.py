@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gscope.capture.lfta.codegen.generate import PREAMBLE
 from gscope.capture.packet.decode_errors import Reason
-from gscope.capture.packet.fields import FIELDS, IMPORTS, INNER, FieldKind, bindings
+from gscope.capture.packet.fields import FIELDS, INNER, FieldKind, bindings
 from gscope.capture.packet.layers import PacketIndex, locate
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.tunnels import locate_inner
@@ -64,11 +65,7 @@ def _reader_source() -> str:
     """A module of one kernel for each dozen of fields: numba compiles small functions faster."""
     numbered = list(enumerate(FIELDS.values()))
     parts = [numbered[begin : begin + 12] for begin in range(0, len(numbered), 12)]
-    lines = [
-        IMPORTS,
-        "from gscope.capture.kernels.language.intrinsics import st64",
-        "from gscope.capture.kernels.jit import kernel",
-    ]
+    lines = [PREAMBLE]
     arguments = "record, inner_record, base, caplen, wirelen, time_ns, linktype, out"
     for number, part in enumerate(parts):
         body = [line for slot, field in part for line in _field_lines(field, 3 * slot)]

@@ -13,7 +13,8 @@ from tests.capture.packet.raw_captures import read_capture
 from tests.capture.packet.test_decoding import BATCHES
 from tests.support.requirements import captures
 
-from gscope.capture.packet.fields import IMPORTS, PLAIN_VARIABLES, VARIABLES, bindings
+from gscope.capture.lfta.codegen.generate import PREAMBLE
+from gscope.capture.packet.fields import PLAIN_VARIABLES, VARIABLES, bindings
 from gscope.capture.packet.layers import PacketIndex, locate
 from gscope.capture.packet.record import RECORD_BYTES
 from gscope.capture.packet.workspace import WORKSPACE_BYTES
@@ -26,12 +27,7 @@ ETHERNET = 1
 
 
 def _source() -> str:
-    lines = [
-        IMPORTS,
-        "from gscope.capture.kernels.language.intrinsics import st64",
-        "from gscope.capture.kernels.jit import kernel",
-        "from gscope.capture.packet.fast_path import is_plain_ipv4, is_plain_ipv6",
-    ]
+    lines = [PREAMBLE]
     stores = [f"    st64(out + {8 * n}, {name})" for n, name in enumerate(NAMES)]
     for version in (4, 6, None):
         assignments = [f"    {name} = {code}" for name, code in bindings(NAMES, version)]

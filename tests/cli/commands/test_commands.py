@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 GOOD = "SELECT tb, count(*) as cnt FROM TCP GROUP BY time/60 as tb"
 
 
-@pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    monkeypatch.chdir(tmp_path)
-
-
 def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = run(arguments)
     captured = capsys.readouterr()

@@ -32,9 +32,7 @@ LOW = "SELECT slot(time) as tb, len FROM IP"
 
 
 @pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> object:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    monkeypatch.chdir(tmp_path)
+def _clean(tmp_path: Path) -> object:
     (tmp_path / "mine.py").write_text(CODE)
     yield
     withdraw()

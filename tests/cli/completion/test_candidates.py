@@ -52,11 +52,9 @@ QUANTITIES = {
 
 
 @pytest.fixture
-def complete(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Complete:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+def complete(monkeypatch: pytest.MonkeyPatch) -> Complete:
     monkeypatch.setenv("COMP_COMMAND", "gscope")
     monkeypatch.setenv("COMP_BREAKS", " \t\n\"'><=;|&(:")
-    monkeypatch.chdir(tmp_path)
 
     def completed(line: str) -> list[str]:
         monkeypatch.setenv("COMP_LINE", line)

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@pytest.fixture(autouse=True)
-def _no_configuration_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    monkeypatch.delenv("GSCOPE_CONFIG", raising=False)
-    monkeypatch.chdir(tmp_path)
-
-
 def config(given: Mapping[str, str]) -> Config:
     return load_config({key: GivenSetting(text, key) for key, text in given.items()}, None)
 

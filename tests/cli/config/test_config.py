@@ -38,13 +38,6 @@ strict: true
 """
 
 
-@pytest.fixture(autouse=True)
-def _no_configuration_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    monkeypatch.delenv("GSCOPE_CONFIG", raising=False)
-    monkeypatch.chdir(tmp_path)
-
-
 def _file(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "gscope.yaml"
     path.write_text(text)

@@ -27,12 +27,6 @@ from gscope.queries.compile import CompileContext, QueryText, compile_queries
 LOCAL = "127.0.0.1:9470"
 
 
-@pytest.fixture(autouse=True)
-def own_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-
-
 def config(token: str) -> Any:
     return load_config({"token_file": GivenSetting(token, "--token-file")} if token else {}, None)
 

@@ -35,9 +35,7 @@ RATE = (
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+def here(tmp_path: Path) -> Path:
     (tmp_path / "t.pcap").write_bytes(b"")
     return tmp_path
 

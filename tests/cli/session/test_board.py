@@ -89,11 +89,7 @@ def config_of(kind: str) -> Any:
     return load_config({"output.format": GivenSetting(kind, "-o")}, None)
 
 
-def test_only_a_view_without_queries_shows_the_board(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+def test_only_a_view_without_queries_shows_the_board() -> None:
     nothing = QueryRequest()
     assert with_board(nothing, config_of("view")).expressions == BOARD
     assert with_board(nothing, config_of("table")) is nothing

@@ -45,9 +45,7 @@ def sent() -> list[Sent]:
 
 
 @pytest.fixture
-def packets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RowPackets:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+def packets(tmp_path: Path) -> RowPackets:
     trace = write(tmp_path / "trace.pcap", sent())
     config = load_config({"work_dir": GivenSetting(str(tmp_path / "work"), "--work-dir")}, None)
     interfaces = (InterfaceSettings("trace", (str(trace),)),)

@@ -35,12 +35,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 QUERY = "SELECT tb, srcPort, count(*) AS packets, sum(len) AS bytes FROM UDP GROUP BY time/60 AS tb, srcPort"
 
 
-@pytest.fixture(autouse=True)
-def own_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-
-
 def config(**given: str) -> Config:
     settings = {
         key.replace("tls_", "tls."): GivenSetting(text, f"--{key}") for key, text in given.items()

@@ -18,9 +18,7 @@ from gscope.errors import UsageError
 
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Session:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+def session() -> Session:
     config = load_config({"output.format": GivenSetting("view", "-o")}, None)
     return Session(QueryRequest(), (), RunLimits(), None, None, config)
 

@@ -15,12 +15,6 @@ from gscope.errors import UsageError
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 
 
-@pytest.fixture(autouse=True)
-def _no_configuration_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    monkeypatch.chdir(tmp_path)
-
-
 def test_files_of_a_live_run_have_no_column_that_only_orders_rows(tmp_path: Path) -> None:
     text = "SELECT srcIP FROM IP GROUP BY time/60 AS tb, srcIP ORDER BY sum(len) LIMIT 3"
     program = compile_queries([QueryText(text, "q")], CompileContext(("a",))).program

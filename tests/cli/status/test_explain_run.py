@@ -38,10 +38,8 @@ COUNTED = ("tuples_in_total", "tuples_read_total", "tuples_out_total", "cpu_ns",
 
 
 @pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+def _work_dir(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GSCOPE_WORK_DIR", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

@@ -30,10 +30,8 @@ COLUMNS = 80
 
 
 @pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+def _work_dir(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("GSCOPE_WORK_DIR", str(tmp_path / "work"))
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
