@@ -56,7 +56,7 @@ def capture(folder: Path, events: EventWriter) -> int:
     )
     from gscope.cli.render.progress import NullProgress
     from gscope.cli.render.progress_text import RunPhase
-    from gscope.cli.session.session import Report
+    from gscope.cli.session.end_report import EndReport
 
     agent: AgentSettings = read_plain(AgentSettings, folder.parent.parent / AGENT_FILE)
     held: HeldRequest = read_plain(HeldRequest, folder / REQUEST_FILE)
@@ -79,7 +79,7 @@ def capture(folder: Path, events: EventWriter) -> int:
                     events.send(CaptureComplete())
 
         observer = Progress(is_quiet=True)
-        report = Report(is_quiet=True, has_timings=False)
+        report = EndReport(is_quiet=True, has_timings=False)
         return replace(session, listener=listener).answer(observer, report, began, on_change)
 
 

@@ -177,10 +177,11 @@ def replay(
     from gscope.cli.render.pager import pager_command
     from gscope.cli.render.progress import run_observer
     from gscope.cli.session.board import with_board
+    from gscope.cli.session.end_report import EndReport
     from gscope.cli.session.reporting import with_overview
     from gscope.cli.session.request import expected_bytes
     from gscope.cli.session.run_name import ensure_name
-    from gscope.cli.session.session import Report, Session
+    from gscope.cli.session.session import Session
 
     for captures in (inputs.read, inputs.captures):
         refuse_misplaced(captures, "a capture", filter_option="-f", takes_names=False)
@@ -200,7 +201,7 @@ def replay(
         saving=saving,
         pager=None if is_unpaged else pager_command(),
     )
-    report = Report(output.is_quiet, output.has_timings, config.is_strict)
+    report = EndReport(output.is_quiet, output.has_timings, config.is_strict)
     observer = run_observer(is_quiet=output.is_quiet, has_progress=not output.hides_progress)
     sensor = requested_sensor(config, output, saving, has_no_job=has_no_job)
     if sensor is None:

@@ -147,9 +147,10 @@ def _of_captures(
     from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.config.shedding import config_of_replay
     from gscope.cli.render.progress import run_observer
+    from gscope.cli.session.end_report import EndReport
     from gscope.cli.session.reporting import with_overview
     from gscope.cli.session.request import expected_bytes
-    from gscope.cli.session.session import Report, Session
+    from gscope.cli.session.session import Session
 
     request = with_overview(request, config)
     request.ensure_some()
@@ -164,7 +165,7 @@ def _of_captures(
         report=path,
     )
     observer = run_observer(is_quiet=output.is_quiet, has_progress=not output.hides_progress)
-    return session.answer(observer, Report(output.is_quiet, False, config.is_strict), began)
+    return session.answer(observer, EndReport(output.is_quiet, False, config.is_strict), began)
 
 
 def _of_folder(

@@ -381,7 +381,7 @@ def answer(
     from gscope.cli.config.row_metrics import ensure_served
     from gscope.cli.config.shedding import config_of_reader
     from gscope.cli.render.progress import run_observer
-    from gscope.cli.session.session import Report
+    from gscope.cli.session.end_report import EndReport
 
     if inputs.relay is not None:
         config = config_of_reader(config)
@@ -421,7 +421,7 @@ def answer(
             session = replace(session, metrics=endpoint.url, show_rows=endpoint.show_rows)
             if metrics is not None and not metrics.port:
                 shown.on_notice(f"serving metrics at {endpoint.url}")
-        report = Report(output.is_quiet, output.has_timings, config.is_strict)
+        report = EndReport(output.is_quiet, output.has_timings, config.is_strict)
         return session.answer(shown, report, inputs.began, *listeners)
 
 

@@ -14,7 +14,7 @@ from gscope.errors import GscopeError
 from gscope.records import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from prometheus_client import Metric
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gscope.cli.config.effective import Config
     from gscope.cli.config.run_limits import RunLimits
     from gscope.cli.config.saving import SaveRequest
+    from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
     from gscope.cli.delivery.delivery import Sink, Watch
     from gscope.cli.render.outcome import Outcome
     from gscope.cli.render.pager import PagedOutput
@@ -37,30 +38,13 @@ if TYPE_CHECKING:
     from gscope.cli.rundir.record_file import RunFile
     from gscope.cli.rundir.run_dir import RunDir
     from gscope.cli.rundir.run_log import RunLog
+    from gscope.cli.session.end_report import EndReport
     from gscope.cli.session.hosts import HostsOfRun
     from gscope.cli.session.lifecycle import Listener
     from gscope.cli.session.request import QueryRequest
     from gscope.cli.supervision.supervisor import Supervisor
     from gscope.cli.view.live_view import LiveView
     from gscope.queries.plan.program import Program
-
-EXIT_FAILED = 1
-EXIT_LOST = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What a run prints to standard error at its end.
-
-    Attributes:
-        is_quiet: whether only errors are printed.
-        has_timings: whether the duration of each phase is printed.
-        is_strict: whether loss is an error, which ``is_quiet`` does not hide.
-    """
-
-    is_quiet: bool
-    has_timings: bool
-    is_strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +122,7 @@ class Session:
         return not self.is_live and all(Path(file).is_file() for file in files)
 
     def answer(
-        self, observer: RunObserver, report: Report, began: float, *listeners: Listener
+        self, observer: RunObserver, report: EndReport, began: float, *listeners: Listener
     ) -> int:
         """Run all processes, deliver all answers and print the summary; return the exit code.
 
@@ -153,6 +137,7 @@ class Session:
         """
         from gscope.cli.rundir.ended import keep_counters
         from gscope.cli.rundir.run_dir import RunDir
+        from gscope.cli.session.end_report import exit_code
         from gscope.cli.session.lifecycle import ensure_same, namesake, run_lifecycle
         from gscope.cli.session.reporting import ensure_reportable
         from gscope.cli.session.run_name import default_name
@@ -178,14 +163,14 @@ class Session:
                 with live_view(self, run_dir.path, run_dir.name, observer) as view:
                     shown = observer if view is None else view.observer
                     outcome, rows = self._run(run_dir, log, program, shown, began, view)
-                said = list(_said(outcome, rows, report))
+                said = list(report.lines(outcome, rows))
                 run_dir.write_summary("".join(f"{line}\n" for line in said))
                 log.note("run", "\n".join(said))
             if is_named and not self.is_live:
                 keep_counters(run_dir.path)
         for line in said:
             click.echo(line, err=True)
-        return _exit_code(outcome, self.config)
+        return exit_code(outcome, self.config)
 
     def _run(
         self,
@@ -221,21 +206,14 @@ class Session:
         confinement = self.prepared(run_dir.path)
         if confinement.cache is None and (sentence := unusable_cache()):
             observer.on_notice(sentence)
-        supervisor = Supervisor(
-            run_dir.file, observer, began, silence_limits, log=log, confinement=confinement
-        )
 
-        def start(file: RunFile, quiet: RunObserver | None) -> Supervisor:
-            """Return a supervisor for a second pass over the packets."""
+        def supervised(file: RunFile, quiet: RunObserver | None) -> Supervisor:
+            """Return a supervisor of processes; of a second pass, ``quiet`` may observe it."""
             return Supervisor(
-                file,
-                quiet or observer,
-                began,
-                silence_limits,
-                log=log,
-                confinement=confinement,
+                file, quiet or observer, began, silence_limits, log=log, confinement=confinement
             )
 
+        supervisor = supervised(run_dir.file, None)
         # The pager may outlive the processes: the user reads what they have answered.
         with self._paged_output(observer) as output, signal_handlers(supervisor):
             try:
@@ -269,14 +247,14 @@ class Session:
                         lambda saved, watch: self._deliver(
                             run_dir, supervisor, program, output, view, saved, watch
                         ),
-                        start,
+                        supervised,
                     )
             finally:
                 supervisor.stop()
             if view is not None:
                 from gscope.cli.session.row_packets import RowPackets
 
-                packets = RowPackets(self, program, run_dir.name, start)
+                packets = RowPackets(self, program, run_dir.name, supervised)
                 view.stay(
                     lambda: bool(supervisor.outcome.signal),
                     packets.save if self.is_of_files and saved is None else None,
@@ -371,10 +349,7 @@ class Session:
         """Capture, deliver the answers and return the number of rows by query."""
         supervisor.reached("queries compiled")
         from gscope.cli.config.capture_files import ensure_there
-        from gscope.cli.config.capture_settings import capture_settings, job_streams
-        from gscope.cli.session.job_settings import job_settings, loads_early
-        from gscope.cli.session.sampling import shedding_of_run
-        from gscope.cli.session.table_files import closed_folders, ensure_tables
+        from gscope.cli.session.table_files import ensure_tables
 
         ensure_there(self.interfaces)
         ensure_tables(program)
@@ -383,47 +358,16 @@ class Session:
             from gscope.cli.session.sending import alerts_of
 
             alerts = alerts_of(self.config, program, supervisor.notify)
-        relay = self.relay
-        if self.hosts is not None and relay is not None:
-            relay = self.hosts.store(run_dir.path).requests(
-                run_dir.path, relay, program, self.request, self.config
-            )
-        needs_job = bool(job_streams(program))
-        closed = closed_folders(program, self.config.user) if needs_job else []
-        if closed:
-            supervisor.let_job_read(closed)
-        has_job = loads_early(self)
-        if has_job and not needs_job:
-            supervisor.drop_job()
-        elif has_job and closed:
-            supervisor.restart_job()
-        supervisor.start_capture(
-            program,
-            replace(
-                capture_settings(program, self.interfaces, self.config, self.limits, relay),
-                saved=saved,
-                shedding=shedding_of_run(self.config, run_dir, program),
-            ),
-        )
-        if needs_job and not has_job:
-            from gscope.cli.config.cluster import job_secrets
-
-            supervisor.start_job(job_settings(self), job_secrets(self.config))
+        self._start(run_dir, supervisor, program, saved)
         # Imported while the daemon starts, which takes as long.
         from gscope.cli.delivery.checkpoint import DeliveryCheckpoint
         from gscope.cli.delivery.stream_reader import Passthrough
-        from gscope.cli.session.reporting import is_reported, report_sink
         from gscope.cli.session.row_metrics import delivery_of
-        from gscope.cli.sinks.open_sink import sink_for
 
         delivered = DeliveryCheckpoint(run_dir.path) if self.is_live else None
         if view is not None:
             watch = watch or view.raw_rows
-            sink: Sink = view.sink(program, self.config.time_style, supervisor.outcome)
-        elif is_reported(self):
-            sink = report_sink(self, program, supervisor.outcome)
-        else:
-            sink = sink_for(program, self.config, self.folder, delivered, output)
+        sink = self._sink(supervisor, program, delivered, output, view)
         outlets = None
         if self.config.destinations or self.config.row_commands:
             from gscope.cli.session.sending import outlet_sink
@@ -457,30 +401,56 @@ class Session:
                 output.finish()
         return answers.rows
 
+    def _start(
+        self, run_dir: RunDir, supervisor: Supervisor, program: Program, saved: SavedPackets | None
+    ) -> None:
+        """Start the capture and, if the program needs it and it is not there yet, the job."""
+        from gscope.cli.config.capture_settings import capture_settings, job_streams
+        from gscope.cli.session.job_settings import job_settings, loads_early
+        from gscope.cli.session.sampling import shedding_of_run
+        from gscope.cli.session.table_files import closed_folders
 
-def _said(outcome: Outcome, rows: Mapping[str, int], report: Report) -> Iterator[str]:
-    """Yield the lines to print at the end."""
-    from gscope.cli.render.summary import is_whole, summary_lines
-    from gscope.cli.render.timings import timing_lines
+        relay = self.relay
+        if self.hosts is not None and relay is not None:
+            relay = self.hosts.store(run_dir.path).requests(
+                run_dir.path, relay, program, self.request, self.config
+            )
+        needs_job = bool(job_streams(program))
+        closed = closed_folders(program, self.config.user) if needs_job else []
+        if closed:
+            supervisor.let_job_read(closed)
+        has_job = loads_early(self)
+        if has_job and not needs_job:
+            supervisor.drop_job()
+        elif has_job and closed:
+            supervisor.restart_job()
+        supervisor.start_capture(
+            program,
+            replace(
+                capture_settings(program, self.interfaces, self.config, self.limits, relay),
+                saved=saved,
+                shedding=shedding_of_run(self.config, run_dir, program),
+            ),
+        )
+        if needs_job and not has_job:
+            from gscope.cli.config.cluster import job_secrets
 
-    if not report.is_quiet or (report.is_strict and not is_whole(outcome)):
-        yield from summary_lines(outcome, rows)
-    if report.has_timings:
-        yield from timing_lines(outcome)
-    # As with cat, the other inputs are answered, and the exit code reports the failure.
-    for sentence in outcome.capture["refused"].values():
-        yield f"gscope: {sentence}; skipped"
-    for name, sentence in outcome.capture.get("failed", {}).items():
-        yield f"gscope: interface {name}: {sentence}"
+            supervisor.start_job(job_settings(self), job_secrets(self.config))
 
+    def _sink(
+        self,
+        supervisor: Supervisor,
+        program: Program,
+        delivered: DeliveryCheckpoint | None,
+        output: PagedOutput | None,
+        view: LiveView | None,
+    ) -> Sink:
+        """Return what takes the answers here: a view, a report, or rows on standard output."""
+        from gscope.cli.session.reporting import is_reported, report_sink
+        from gscope.cli.sinks.open_sink import sink_for
 
-def _exit_code(outcome: Outcome, config: Config) -> int:
-    from gscope.cli.render.summary import is_whole
-
-    if outcome.capture.get("failed"):
-        return EXIT_FAILED
-    if outcome.signal:
-        return 128 + outcome.signal
-    if outcome.capture["refused"]:
-        return EXIT_FAILED
-    return EXIT_LOST if config.is_strict and not is_whole(outcome) else 0
+        if view is not None:
+            return view.sink(program, self.config.time_style, supervisor.outcome)
+        if is_reported(self):
+            return report_sink(self, program, supervisor.outcome)
+        return sink_for(program, self.config, self.folder, delivered, output)
