@@ -1,7 +1,7 @@
 """The keyed hash of samples in SQL, and the packets of captures as DuckDB tables.
 
-The hash is written down a second time, from the text of ``plan/sampling_hash.py``, in numbers of 128
-bits. Packets are those that tshark reads.
+The hash is written down a second time, from the text of ``plan/sampling_hash.py``, in numbers of
+128 bits. Packets are those that tshark reads.
 """
 
 from __future__ import annotations

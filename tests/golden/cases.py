@@ -1,4 +1,7 @@
-"""Golden cases: a folder each with ``input.toml``, the expected rows and, unless it is in the library, ``query.gsql``.
+"""Golden cases.
+
+A folder each with ``input.toml``, the expected rows and, unless it is in the library,
+``query.gsql``.
 
 ``input.toml``::
 
@@ -16,8 +19,9 @@
     packets = 1000
 
 ``expected.csv`` has the rows of the result, sorted, with a heading; several results are
-``expected.<query>.csv`` each. The first column of every result is temporal, unless it is not ordered: delivered, it never falls.
-``python -m tests.golden.cases`` writes the expected rows again from the reference.
+``expected.<query>.csv`` each. The first column of every result is temporal, unless it is not
+ordered: delivered, it never falls. ``python -m tests.golden.cases`` writes the expected rows again
+from the reference.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ cli capture: capture/heartbeats capture capture/log capture/log/remote capture/l
     capture/sources/af_packet capture/shedding capture/lfta capture/lfta/codegen
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
     engine/monitoring engine/spark/cluster engine/spark/sql engine/spark engine/lookups
-"""
+"""  # noqa: E501
 
 
 def rows(text: str) -> dict[str, tuple[str, ...]]:
