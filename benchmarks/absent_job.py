@@ -58,7 +58,8 @@ def write(log: StreamLog, names: list[str], seconds: int, rows: int) -> None:
             print(
                 f"{stats.batches_total:,} batches: {log.held_batches:,} wait in"
                 f" {stats.used_bytes / 1e6:.1f} MB, {stats.merged_batches_total:,} merged,"
-                f" {stats.shed_batches_total:,} shed; index {stats.index_bytes / 1e6:.2f} MB, process"
+                f" {stats.shed_batches_total:,} shed;"
+                f" index {stats.index_bytes / 1e6:.2f} MB, process"
                 f" {memory_bytes() / 1e6:.0f} MB; longest second {1e3 * longest_s:.0f} ms;"
                 f" {time.perf_counter() - began:.0f} s, CPU {time.process_time():.0f} s",
                 flush=True,

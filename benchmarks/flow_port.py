@@ -1,9 +1,9 @@
 """Flow records that arrive on a UDP port: ``gscope run`` beside nfcapd.
 
-A process sends datagrams of NetFlow v5 with 30 records each, at several rates, to the capture daemon
-of ``gscope run``, which groups them by source, and then to nfcapd, which stores them. Shows how many
-records each received and missed, and the CPU time of the receiving process for a record. Compares
-the sums of each source by gscope with those sent.
+A process sends datagrams of NetFlow v5 with 30 records each, at several rates, to the capture
+daemon of ``gscope run``, which groups them by source, and then to nfcapd, which stores them. Shows
+how many records each received and missed, and the CPU time of the receiving process for a record.
+Compares the sums of each source by gscope with those sent.
 
     python -m benchmarks.flow_port --rates 100000,300000,1000000 --seconds 20
 

@@ -66,7 +66,8 @@ _EQUAL = " AND ".join(f"flow1.{key} = flow2.{key}" for key in ("tb", *_KEYS.spli
 QUERIES = {
     "merge": f"{_PACKETS} Query merged: MERGE a.time : b.time : c.time FROM a, b, c;"
     f" Query flows: SELECT tb, {_KEYS}, count(*) AS cnt FROM merged {_GROUPS}",
-    "join": f"Query flow1: SELECT tb, {_KEYS}, count(*) AS cnt FROM [main1_and_control].DataProtocol {_GROUPS};"
+    "join": f"Query flow1: SELECT tb, {_KEYS}, count(*) AS cnt"
+    f" FROM [main1_and_control].DataProtocol {_GROUPS};"
     f" Query flow2: SELECT tb, {_KEYS}, count(*) AS cnt FROM main2.DataProtocol {_GROUPS};"
     f" Query full_flow: SELECT flow1.tb, flow1.srcIP, flow1.cnt AS cnt1, flow2.cnt AS cnt2"
     f" OUTER_JOIN FROM flow1, flow2 WHERE {_EQUAL}",

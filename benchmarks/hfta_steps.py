@@ -57,7 +57,8 @@ MUCH_TUPLES = 1_000_000
 
 _KEYS = "protocol, srcIP, destIP, srcPort, destPort"
 _FLOWS = "\n".join(
-    f"DEFINE {{ query_name 'flow{n}'; }} SELECT tb, {_KEYS}, count(*) as cnt FROM main{n}.DataProtocol"
+    f"DEFINE {{ query_name 'flow{n}'; }}"
+    f" SELECT tb, {_KEYS}, count(*) as cnt FROM main{n}.DataProtocol"
     f" GROUP BY time/10 as tb, {_KEYS};"
     for n in (1, 2)
 )
@@ -69,10 +70,12 @@ QUERIES: Mapping[str, str] = {
     + "Query merged: MERGE all1.time : all2.time FROM all1, all2",
     "join": f"{_FLOWS} Query joined: SELECT flow1.tb, flow1.srcIP, flow1.cnt, flow2.cnt"
     f" OUTER_JOIN FROM flow1, flow2 WHERE {_EQUAL}",
-    "join of packets": "Query joined: SELECT S.time, S.srcIP, S.len, R.len FROM main1.DataProtocol S"
+    "join of packets": "Query joined: SELECT S.time, S.srcIP, S.len, R.len"
+    " FROM main1.DataProtocol S"
     " LEFT OUTER JOIN main2.DataProtocol R ON S.time = R.time and S.srcIP = R.srcIP"
     " and S.destIP = R.destIP and S.srcPort = R.srcPort and S.destPort = R.destPort",
-    "running aggregate": f"Query running: SELECT tb, {_KEYS}, count(*) as cnt, running_sum(len) as total"
+    "running aggregate": "Query running:"
+    f" SELECT tb, {_KEYS}, count(*) as cnt, running_sum(len) as total"
     f" FROM DataProtocol GROUP BY time/10 as tb, {_KEYS} CLOSING_WHEN count(*) = 0",
 }
 """Each query reads the streams of two interfaces; an epoch is ten seconds."""

@@ -187,7 +187,10 @@ def race(
                         contestants[name], search.next_rate, seconds, Path(folder), warm_up_s
                     )
                     search.note(trial)
-                    line = f"{repeat + 1}/{repeats} {name}: {trial.rate:,}/s, {trial.dropped:,} dropped"
+                    line = (
+                        f"{repeat + 1}/{repeats} {name}: {trial.rate:,}/s,"
+                        f" {trial.dropped:,} dropped"
+                    )
                     print(line, f"(load {os.getloadavg()[0]:.1f})", file=sys.stderr)
             for name, search in now.items():
                 searches[name].append(search)

@@ -3,9 +3,9 @@
     python -m benchmarks.many_queries [--packets 2000000] [--runs 5] [--one flow top_talkers …]
         [--compare] [--cold | --new]
 
-Each contestant is a whole ``gscope replay`` to CSV files, with a class-data archive and kernels in a
-cache of the race. It runs before the race until a run has optimised no further module of its kernel,
-because the optimiser ends with its run. ``fifty`` answers
+Each contestant is a whole ``gscope replay`` to CSV files, with a class-data archive and kernels in
+a cache of the race. It runs before the race until a run has optimised no further module of its
+kernel, because the optimiser ends with its run. ``fifty`` answers
 all queries of ``benchmarks/library_set.py``. It is compared with the first of ``--one``: fifty
 times the queries should take at most 2.5 times the time. ``--compare`` then answers
 each query alone and compares the rows with those of fifty at once. ``--cold`` compiles the kernels
@@ -126,7 +126,8 @@ def cold_seconds(files: Sequence[Path]) -> tuple[float, float]:
         environment.pop("NUMBA_CACHE_DIR", None)
         first = files[0].with_name("decoder.gsql")
         first.write_text(
-            "SELECT time, len FROM PKT WHERE len > 1; SELECT tb, count(*) FROM PKT GROUP BY time/9 AS tb"
+            "SELECT time, len FROM PKT WHERE len > 1;"
+            " SELECT tb, count(*) FROM PKT GROUP BY time/9 AS tb"
         )
         command = [sys.executable, "-c", _COLD]
         subprocess.run([*command, str(first)], check=True, env=environment)

@@ -43,7 +43,8 @@ _TYPED = {
     "GROUP BY second(timestamp) AS t, srcIP",
     "ports of large packets": "SELECT time/10 AS tb, destPort, count(*), max(len) FROM TCP "
     "WHERE len > 60 GROUP BY time/10 AS tb, destPort",
-    "flags": "SELECT time/30 AS tb, flags, count(*), avg(len) FROM TCP GROUP BY time/30 AS tb, flags",
+    "flags": "SELECT time/30 AS tb, flags, count(*), avg(len) FROM TCP"
+    " GROUP BY time/30 AS tb, flags",
     "one network": "SELECT timestamp, srcIP, destIP, len FROM IP WHERE srcIP & 255 < 8",
     "ten packets": "SELECT timestamp, srcIP, srcPort, destIP, destPort, len FROM TCP LIMIT 10",
     "distinct peers": "SELECT time/60 AS tb, srcIP, count(DISTINCT destIP) FROM IP "

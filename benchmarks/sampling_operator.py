@@ -29,11 +29,11 @@ QUERIES = {
     "threshold, 1 supergroup": """
         SELECT uts, srcIP, destIP, UMAX(sum(len), ssthreshold()) FROM PKTS WHERE ssample(len,1000)=TRUE
         GROUP BY time/20 as tb, srcIP, destIP, uts HAVING ssfinal_clean(sum(len))=TRUE
-        CLEANING WHEN ssdo_clean()=TRUE CLEANING BY ssclean_with(sum(len))=TRUE""",
+        CLEANING WHEN ssdo_clean()=TRUE CLEANING BY ssclean_with(sum(len))=TRUE""",  # noqa: E501
     "threshold, 1,000 supergroups": """
         SELECT uts, srcIP, destIP, UMAX(sum(len), ssthreshold()) FROM PKTS WHERE ssample(len,10)=TRUE
         GROUP BY time/20 as tb, srcIP, destIP, uts SUPERGROUP srcIP HAVING ssfinal_clean(sum(len))=TRUE
-        CLEANING WHEN ssdo_clean()=TRUE CLEANING BY ssclean_with(sum(len))=TRUE""",
+        CLEANING WHEN ssdo_clean()=TRUE CLEANING BY ssclean_with(sum(len))=TRUE""",  # noqa: E501
     "heavy hitters": """
         SELECT tb, srcIP, sum(len), count(*) FROM IP GROUP BY time/20 AS tb, srcIP
         CLEANING_WHEN local_count(100)

@@ -27,7 +27,8 @@ def trace(packets: int = PACKETS) -> Path:
         print(f"making {path} …", file=sys.stderr)
         # In a process of its own: numpy's memory would count towards the contestants' peak.
         code = (
-            "import sys; from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap; "
+            "import sys; "
+            "from gscope.capture.sources.synthetic.source import TrafficProfile, write_pcap; "
             "write_pcap(TrafficProfile(), sys.argv[1], int(sys.argv[2]))"
         )
         partial = path.with_suffix(".partial")

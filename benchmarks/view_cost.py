@@ -2,10 +2,11 @@
 
     python -m benchmarks.view_cost [--rate 100000] [--seconds 30] [--size 160x50]
 
-Needs root: it creates a network of its own. Each run captures packets of 16,384 flows on one side of
-a veth pair and answers two queries whose epochs are seconds; one has a row for each of 2,048
+Needs root: it creates a network of its own. Each run captures packets of 16,384 flows on one side
+of a veth pair and answers two queries whose epochs are seconds; one has a row for each of 2,048
 sources. The CPU is that of the supervisor alone, from /proc, which delivers the rows and draws. The
-first ten seconds, in which the run starts, are left out. The difference of the two runs is the view.
+first ten seconds, in which the run starts, are left out. The difference of the two runs is the
+view.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ QUERIES = (
     "DEFINE { query_name load; } SELECT second, interface, count(*) AS packets FROM PKT"
     " GROUP BY second(time), interface",
 )
-_CONTROLLED = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+_CONTROLLED = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    " os.execv(sys.argv[1], sys.argv[1:])"
+)
 _RECEIVED = re.compile(r"([\d,]+) packets received = [^;]*")
 
 

@@ -1,4 +1,7 @@
-"""What all tests share: Hypothesis profiles, an order, limits on time and on tests that CI may skip."""
+"""What all tests share.
+
+Hypothesis profiles, an order, limits on time and on tests that CI may skip.
+"""
 
 from __future__ import annotations
 
@@ -79,10 +82,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _keep_byte_code(*, is_worker: bool) -> None:
-    """Compile the modules of gscope and of the tests once, not in each of the processes that use them.
+    """Compile the modules of gscope and of the tests once.
 
-    Without byte code, each ``gscope`` command that a test starts spends a third of its CPU time on
-    compiling, and each test process half of its collection.
+    They are not compiled in each of the processes that use them. Without byte code, each ``gscope``
+    command that a test starts spends a third of its CPU time on compiling, and each test process
+    half of its collection.
     """
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -264,7 +264,8 @@ def race_at_once(measuring: Measuring) -> str:
             for name, at_once in (("one at a time", False), ("at once", True)):
                 found = measuring.once(work, 2, at_once=at_once)
                 lines.append(
-                    f"| {curve.experiment} | {name} | {found.cpu_s:.2f} | {found.received_bytes:,} |"
+                    f"| {curve.experiment} | {name} | {found.cpu_s:.2f} |"
+                    f" {found.received_bytes:,} |"
                 )
     return "\n".join(lines)
 

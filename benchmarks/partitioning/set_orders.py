@@ -180,7 +180,10 @@ class Shares:
         self._folder = folder
 
     def counted(self) -> tuple[Path, dict[str, int]]:
-        """Return a file for ``--statistics`` with the counts of a run, and the rows of each query."""
+        """Return a file for ``--statistics``.
+
+        It has the counts of a run, and the rows of each query.
+        """
         path = self._folder / "whole.pcap"
         write_capture(self._packets, path)
         names = QUERY_SETS["D5 to D8 together"]
@@ -278,12 +281,14 @@ def ranked(
 def table(found: Sequence[Ranked]) -> str:
     """Return candidates as a Markdown table, and what agrees."""
     lines = [
-        "| | set | predicted: one operator | sum | measured: one operator | sum | rows | most loaded host |",
+        "| | set | predicted: one operator | sum"
+        " | measured: one operator | sum | rows | most loaded host |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
         f"| {e.queries} | {e.candidate} | {e.predicted_cost:.3f} | {e.predicted_total:.3f} | "
-        f"{e.measured_cost:.3f} | {e.measured_total:.3f} | {e.rows:,} | {100 * e.most_loaded:.1f} % |"
+        f"{e.measured_cost:.3f} | {e.measured_total:.3f} | {e.rows:,} | "
+        f"{100 * e.most_loaded:.1f} % |"
         for e in found
     ]
     for queries in dict.fromkeys(each.queries for each in found):

@@ -2,8 +2,9 @@
 
 The published trace is a link of a carrier and not public. Here flows begin evenly at random, have a
 geometric number of packets (10 in the mean), and send ten packets a second, two flows in a
-hundred less than one a second. Addresses have a heavy tail. Sequence numbers grow by one with each packet, as
-the join of D6 expects. The flags of five flows in a hundred add up to the pattern of a scan.
+hundred less than one a second. Addresses have a heavy tail. Sequence numbers grow by one with each
+packet, as the join of D6 expects. The flags of five flows in a hundred add up to the pattern of a
+scan.
 """
 
 from __future__ import annotations

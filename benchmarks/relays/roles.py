@@ -24,7 +24,8 @@ RELAYS = {"relay1": SENSORS[:2], "relay2": SENSORS[2:]}
 ROOT = "root"
 NAMES = (*SENSORS, *RELAYS, ROOT)
 MODULES = {"daemon": "gscope.capture.daemon", "job": "gscope.engine.job", "java": "SparkSubmit"}
-"""What the command line of a process contains, by its part; the supervisor is the command itself."""
+"""What the command line of a process contains, by its part; the supervisor is the command
+itself."""
 
 _PORT = 9470
 

@@ -212,7 +212,8 @@ def alarms(rows: Sequence[Figure]) -> Iterator[str]:
         quiet = [f for f in own if f.minute != FLOODED]
         false, right = (sum(f.is_alarm for f in each) for each in (quiet, flooded))
         yield (
-            f"{scheme}: {false} alarms in {len(quiet)} quiet minutes, {right} in {len(flooded)} flooded"
+            f"{scheme}: {false} alarms in {len(quiet)} quiet minutes,"
+            f" {right} in {len(flooded)} flooded"
         )
 
 

@@ -8,8 +8,8 @@ columns of its program give the estimate and its interval. No packet is captured
 estimate and rate:
 
     bias      (mean estimate - value) in standard errors of that mean
-    variance  mean estimated variance / true variance: (1 - p)/p times the sum of the squares of what
-              packets or groups add; of ratios, the variance of the estimates over all seeds
+    variance  mean estimated variance / true variance: (1 - p)/p times the sum of the squares of
+              what packets or groups add; of ratios, the variance of the estimates over all seeds
     coverage  share of the seeds whose 95% interval contains the value
 
 Writes ``benchmarks/sampling/coverage.csv``.

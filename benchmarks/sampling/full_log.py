@@ -1,11 +1,13 @@
-"""What a log that fills up loses while the job stands still: with the controller alone, and thinned.
+"""What a log that fills up loses while the job stands still.
+
+It is shown with the controller alone, and thinned.
 
     python -m benchmarks.sampling.full_log [--groups 2000] [--min-rate 0.01]
 
 Writes epochs of groups to a stream log, at the rates that the controller chooses by the log's fill,
-while no reader acknowledges anything. A budget of n epochs holds n epochs at the rate 1. Prints, for
-each budget and absence, how many epochs are left as a gap, and the mean rate of the others. An epoch
-that is whole in the log has all its groups up to one threshold.
+while no reader acknowledges anything. A budget of n epochs holds n epochs at the rate 1. Prints,
+for each budget and absence, how many epochs are left as a gap, and the mean rate of the others. An
+epoch that is whole in the log has all its groups up to one threshold.
 """
 
 from __future__ import annotations
@@ -56,7 +58,10 @@ def absence(
     *,
     thins: bool,
 ) -> tuple[int, float, int]:
-    """Write epochs while no job reads; return the gaps, the mean rate of the rest, and the bytes."""
+    """Write epochs while no job reads.
+
+    Return the gaps, the mean rate of the rest, and the bytes.
+    """
     ((stream, rows),) = sample.rows.items()
     spec = StreamSpec(stream, (("tb", Direction.INCREASING),), epoch="tb", packets="packets")
     numbers = np.arange(given.groups)
@@ -115,7 +120,8 @@ def main() -> None:
             ]
             (gaps, rate, _), (thinned_gaps, thinned_rate, _) = results
             print(
-                f"{budget:6} {epochs:8} | {gaps:22} {rate:10.3f} | {thinned_gaps:13} {thinned_rate:10.3f}"
+                f"{budget:6} {epochs:8} | {gaps:22} {rate:10.3f} | {thinned_gaps:13}"
+                f" {thinned_rate:10.3f}"
             )
 
 

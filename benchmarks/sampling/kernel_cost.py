@@ -5,7 +5,8 @@
 ``off`` is a kernel without the rule. The others have it: at the rate 1 they do the same work and
 test every packet besides, so the difference to ``off`` is what the test costs. ``groups`` hashes
 addresses and ports, ``tuples`` the number of the packet. Each figure is the least CPU time of all
-rounds, which other work on the machine raises least. Writes ``benchmarks/sampling/kernel_cost.csv``.
+rounds, which other work on the machine raises least. Writes
+``benchmarks/sampling/kernel_cost.csv``.
 """
 
 from __future__ import annotations
@@ -87,7 +88,10 @@ def cpu_ns(lfta: Lfta, rate: float, blocks: Sequence[Block]) -> tuple[float, int
 
 
 def measure(blocks: Sequence[Block], rounds: int) -> list[tuple[str, float, float, float]]:
-    """Return for each contestant its name, rate, nanoseconds a packet, and share of shed packets."""
+    """Return what was measured of each contestant.
+
+    It is its name, rate, nanoseconds a packet, and share of shed packets.
+    """
     lfta = flow_lfta()
     contestants = [("off", lfta, 1.0)]
     for method in (SamplingMethod.GROUPS, SamplingMethod.TUPLES):

@@ -3,10 +3,10 @@
     python -m benchmarks.sampling.pre_sample [--packets 5000000] [--runs 3]
 
 Three queries of k least values: ``hosts`` keeps 64 hashes of each of the hosts of a minute, as
-``many_sources`` of the library, ``flows`` 1,000 hashes of flows in 10 seconds, ``sizes`` also counts
-packets and bytes. Each runs as it is, and with a condition in WHERE that always holds and excludes
-a pre-sample, so that the LFTA ships every tuple. Both must have the same answer. ``start`` is the
-query over 1,000 packets, which is subtracted. Writes ``benchmarks/sampling/pre_sample.csv``.
+``many_sources`` of the library, ``flows`` 1,000 hashes of flows in 10 seconds, ``sizes`` also
+counts packets and bytes. Each runs as it is, and with a condition in WHERE that always holds and
+excludes a pre-sample, so that the LFTA ships every tuple. Both must have the same answer. ``start``
+is the query over 1,000 packets, which is subtracted. Writes ``benchmarks/sampling/pre_sample.csv``.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ def lfta_of(text: str) -> Lfta:
 
 
 def kernel(lfta: Lfta, blocks: Sequence[Block]) -> tuple[float, int]:
-    """Return the nanoseconds of CPU for each packet, least of some rounds, and the tuples shipped."""
+    """Return the nanoseconds of CPU for each packet, and the tuples shipped.
+
+    The nanoseconds are the least of some rounds.
+    """
 
     def emit(_: str, batch: ColumnBatch) -> None:
         batch.release()

@@ -3,11 +3,11 @@
     python -m benchmarks.sampling.trimming [--segments 8] [--rows 100000] [--rounds 15]
 
 A step reads segments with rows like those that an LFTA evicts (72 bytes in nine columns).
-``no fall`` is what a step without a fall is asked about its rows, ``elsewhere`` one whose thresholds
-fell in epochs that it does not read. ``nothing left out`` hashes every row and copies none;
-``half`` copies every segment without half of its rows; ``subnets, half`` does so by a term that is
-computed from a column. Each figure is the least CPU time of all rounds, which other work on the
-machine raises least. Writes ``benchmarks/sampling/trimming.csv``.
+``no fall`` is what a step without a fall is asked about its rows, ``elsewhere`` one whose
+thresholds fell in epochs that it does not read. ``nothing left out`` hashes every row and copies
+none; ``half`` copies every segment without half of its rows; ``subnets, half`` does so by a term
+that is computed from a column. Each figure is the least CPU time of all rounds, which other work on
+the machine raises least. Writes ``benchmarks/sampling/trimming.csv``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CSV = Path(__file__).with_name("trimming.csv")
 EPOCH = 170_000_000
 EPOCH_NS = 10 * 10**9
 FLOWS = """SELECT tb, ipversion, protocol, srcIP, destIP, srcPort, destPort, count(*), sum(len) FROM IP
-GROUP BY time/10 as tb, ipversion, protocol, srcIP, destIP, srcPort, destPort"""
+GROUP BY time/10 as tb, ipversion, protocol, srcIP, destIP, srcPort, destPort"""  # noqa: E501
 SUBNETS = f"{FLOWS} SAMPLE BY prefix(srcIP, 24)"
 
 

@@ -4,8 +4,8 @@
 
 Slices of ``--rows`` tuples of ``--groups`` sources are assembled into windows and answered into
 Parquet files, without packets and without Spark: in one step, and in steps of two windows, whose
-states go through files. The slide is fixed; the range is 1 to 1,000 slides. Filling the first window
-is not timed. CPU seconds are those of the process; the least of three runs counts.
+states go through files. The slide is fixed; the range is 1 to 1,000 slides. Filling the first
+window is not timed. CPU seconds are those of the process; the least of three runs counts.
 """
 
 from __future__ import annotations

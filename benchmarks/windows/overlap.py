@@ -8,10 +8,10 @@ costs the same at every overlap.
 
 - gscope: a whole replay, from the capture to CSV.
 - DuckDB, Spark: the same windows over a Parquet file with three columns, time in nanoseconds, both
-  addresses as numbers, and length; reading a capture is not charged. DuckDB sums the packets of each
-  pair and slide first, then adds up with a RANGE frame: what a user of SQL writes who knows about
-  panes. A frame has a row only where a pair sent, so its rows are fewer than those of windows.
-  Spark expands every row into its windows, as ``window()`` does.
+  addresses as numbers, and length; reading a capture is not charged. DuckDB sums the packets of
+  each pair and slide first, then adds up with a RANGE frame: what a user of SQL writes who knows
+  about panes. A frame has a row only where a pair sent, so its rows are fewer than those of
+  windows. Spark expands every row into its windows, as ``window()`` does.
 
 The answers of gscope and Spark are compared row by row.
 """

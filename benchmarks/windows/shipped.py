@@ -1,4 +1,6 @@
-"""S1: tuples that go up from the LFTAs for sets of overlapping windows, by where they are assembled.
+"""S1: tuples that go up from the LFTAs for sets of overlapping windows.
+
+They are shown by where the windows are assembled.
 
     python -m benchmarks.windows.shipped [--sets 50] [--lftas 1]
 
@@ -14,8 +16,8 @@ The windows of a set share all slices, as published. A plan of gscope lets a win
 its own if sharing would give it more than 64 times as many (decision 45).
 
 Two things check the counts, and must be equal: for the case without groups, a count of edges that
-uses nothing of gscope; and, for the first ``--lftas`` sets of each size, the tuples that the LFTAs of
-a compiled program really emit, with the slices of that program.
+uses nothing of gscope; and, for the first ``--lftas`` sets of each size, the tuples that the LFTAs
+of a compiled program really emit, with the slices of that program.
 """
 
 from __future__ import annotations

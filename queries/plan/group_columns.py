@@ -1,4 +1,4 @@
-"""Which columns of a result identify a group: what a view and an alert take for the key of a row."""
+"""The columns of a result that identify a group: the key of a row in a view and in an alert."""
 
 from __future__ import annotations
 

@@ -164,7 +164,8 @@ class Sliding:
         columns = ", ".join(f"{text} AS c{n}" for n, (_, text, _) in enumerate(self.columns))
         keys = "".join(f", {text}" for _, text, _ in self.columns[: self.keys])
         return (
-            f"SELECT window_end * {scale}, window_start * {scale}, {columns} FROM ({self._windows}) "
+            f"SELECT window_end * {scale}, window_start * {scale}, {columns} "
+            f"FROM ({self._windows}) "
             f"JOIN {self.source.name} ON {on} >= window_start AND {on} < window_end"
             + (f" WHERE {self.condition}" if self.condition else "")
             + f" GROUP BY window_end, window_start{keys}"

@@ -41,7 +41,10 @@ def v4(a: Address) -> bool:
 
 
 def order(a: Address) -> tuple[bytes, int]:
-    """Addresses by their 128 bits, IPv4 as v4-mapped and behind the IPv6 address of the same bits."""
+    """Addresses by their 128 bits.
+
+    IPv4 comes as v4-mapped and behind the IPv6 address of the same bits.
+    """
     packed = a.packed if a.version == 6 else bytes(10) + b"\xff\xff" + a.packed
     return packed[:12], a.version == 4 or packed[:12] != bytes(10) + b"\xff\xff"
 
@@ -195,7 +198,10 @@ def test_the_one_collision_is_the_documented_one(tmp_path: Path) -> None:
 
 
 def test_the_collision_includes_prefixes_of_95_bits(tmp_path: Path) -> None:
-    """The network of ::ffff:a.b.c.d of 95 bits is ::fffe:0:0, the one address that reads otherwise."""
+    """The network of ::ffff:a.b.c.d of 95 bits is ::fffe:0:0.
+
+    It is the one address that reads otherwise.
+    """
     path = write_capture(tmp_path, [ipaddress.ip_address("::ffff:10.0.0.1")])
     columns = ", ".join(f"prefix(srcIP, 32, {bits}) AS p{bits}" for bits in (94, 95, 96))
     (row,) = answered(f"SELECT time, {columns} FROM UDP", path, COMPILED, None)

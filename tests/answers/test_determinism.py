@@ -46,7 +46,10 @@ UNSHRUNK = settings(
 
 
 def counts(case: Case, variation: Variation, folder: Path) -> Counter[tuple[object, ...]]:
-    """The first partial, a count, of each group of each LFTA of ``case``, over all its evictions."""
+    """The first partial, a count, of each group of each LFTA of ``case``.
+
+    It is over all evictions of the group.
+    """
     program = case.program(case.files)
     found: Counter[tuple[object, ...]] = Counter()
     lftas = {stream: lfta for lfta in program.lftas for stream in lfta.streams}

@@ -1,4 +1,7 @@
-"""The figures of ``gscope explain --run`` for a replay, against plain loops over the same packets."""
+"""The figures of ``gscope explain --run`` for a replay.
+
+They are held against plain loops over the same packets.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Looked-up values in answers: groups by address become groups by name; the oracle is a plain loop."""
+"""Looked-up values in answers: groups by address become groups by name.
+
+The oracle is a plain loop.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,10 @@ def queried(query: str, folder: Path, session: SparkSession, way: Variation) -> 
 def test_groups_by_name_are_those_of_single_packets(
     variation: Variation, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """The LFTA groups by address; all addresses with one name, and those with none, are one group."""
+    """The LFTA groups by address.
+
+    All addresses with one name, and those with none, are one group.
+    """
     query = (
         "SELECT tb, coalesce(network(srcIP), '?') AS net, service(destPort, protocol) AS s,"
         " count(*) AS n, sum(len) AS bytes, count_distinct(srcIP) AS addresses FROM UDP"

@@ -103,7 +103,8 @@ def test_duckdb_distinguishes_null_from_empty_text_in_csv(capture: Path, tmp_pat
 def test_jq_reads_all_ndjson(capture: Path, tmp_path: Path) -> None:
     query = (
         "SELECT time, srcPort, pow(10.0, 300 + srcPort * 10) AS large, "
-        "-pow(10.0, 300 + srcPort * 10) AS small, pow(10.0, 400) - pow(10.0, 400) * srcPort AS odd, "
+        "-pow(10.0, 300 + srcPort * 10) AS small, "
+        "pow(10.0, 400) - pow(10.0, 400) * srcPort AS odd, "
         "UDP_data AS payload FROM UDP"
     )
     path = written(capture, "ndjson", tmp_path, query)

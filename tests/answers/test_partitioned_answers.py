@@ -1,4 +1,7 @@
-"""DuckDB and Spark find every row in the folder of its hour, and read only the folders they need."""
+"""DuckDB and Spark find every row in the folder of its hour.
+
+They read only the folders they need.
+"""
 
 from __future__ import annotations
 

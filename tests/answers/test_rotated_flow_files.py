@@ -41,7 +41,10 @@ FROM FLOW GROUP BY time/10 AS tb, srcIP
 def test_epochs_go_on_over_files(
     variation: Variation, is_sorted: bool, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Each epoch has one row of a source, whatever the files; none is late in a file by another order."""
+    """Each epoch has one row of a source, whatever the files.
+
+    None is late in a file by another order.
+    """
     chance = random.Random(4)
     times_ms = sorted(EXPORTED_S * 1000 + chance.randrange(60_000) for _ in range(900))
     flows = [(ms, f"10.0.0.{chance.randrange(5)}", chance.randrange(100)) for ms in times_ms]

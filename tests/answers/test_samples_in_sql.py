@@ -1,7 +1,7 @@
 """Samples of captures against DuckDB over what tshark reads from them.
 
-The rows of whole queries are the full answer filtered by the hash of their terms. Scaled columns are
-the sums over what the hash keeps, multiplied; their mean over many seeds is the full answer.
+The rows of whole queries are the full answer filtered by the hash of their terms. Scaled columns
+are the sums over what the hash keeps, multiplied; their mean over many seeds is the full answer.
 """
 
 from __future__ import annotations
@@ -168,13 +168,17 @@ def test_a_sample_is_what_the_hash_keeps_of_the_full_answer(
 def test_the_mean_of_scaled_columns_over_seeds_is_the_full_answer(
     oracle: duckdb.DuckDBPyConnection, name: str
 ) -> None:
-    """Within four standard deviations; the variance is (1 - R)/R · Σx² over the units of an epoch."""
+    """Within four standard deviations.
+
+    The variance is (1 - R)/R · Σx² over the units of an epoch.
+    """
     case, rate = SCALED[name], 0.25
     terms = ", ".join(
         f"sum(CASE WHEN {is_kept(case, rate)} THEN {x} ELSE 0 END) AS {x}" for x in case.sums
     )
     means = ", ".join(
-        f"avg({x}) / {rate} - any_value(full_{x}), sqrt({(1 - rate) / rate} * any_value(square_{x}))"
+        f"avg({x}) / {rate} - any_value(full_{x}),"
+        f" sqrt({(1 - rate) / rate} * any_value(square_{x}))"
         for x in case.sums
     )
     full = ", ".join(f"sum({x}) AS full_{x}, sum({x} * {x}) AS square_{x}" for x in case.sums)

@@ -51,7 +51,7 @@ SELECT flow1.tb, flow1.protocol, flow1.srcIP, flow1.destIP, flow1.srcPort, flow1
 OUTER_JOIN FROM flow1, flow2
 WHERE flow1.srcIP=flow2.srcIP and flow1.destIP=flow2.destIP and flow1.srcPort=flow2.srcPort
 and flow1.destPort=flow2.destPort and flow1.protocol=flow2.protocol and flow1.tb = flow2.tb
-"""
+"""  # noqa: E501
 EPOCH_NS = 10 * SECOND_NS
 SKEW_NS = SECOND_NS
 SILENCE = ("never", "no_tuple", "one_at_the_end")

@@ -1,6 +1,8 @@
-"""Loss adds up: every packet is in an answer or in a counter that says why not, whatever goes wrong at once.
+"""Loss adds up.
 
-Tables of a few slots, a log with room for a part, a job that comes too rarely, packets that step back, packets cut off.
+Every packet is in an answer or in a counter that says why not, whatever goes wrong at once. Tables
+of a few slots, a log with room for a part, a job that comes too rarely, packets that step back,
+packets cut off.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ TEXTS = {
     "running": _RUNNING,
     "top_running": f"{_RUNNING} ORDER BY total DESC LIMIT 2",
     "distinct_ports": "SELECT DISTINCT time/5 AS tb, destPort FROM TCP",
-    "top_distinct": "SELECT DISTINCT time/5 AS tb, destPort FROM TCP ORDER BY destPort DESC LIMIT 3",
+    "top_distinct": "SELECT DISTINCT time/5 AS tb, destPort"
+    " FROM TCP ORDER BY destPort DESC LIMIT 3",
     "packets": "SELECT time, len, srcPort, destPort FROM TCP",
     "longest": "SELECT time, len, srcPort, destPort FROM TCP ORDER BY len DESC, destPort LIMIT 9",
     "of_longest": "SELECT count(*) AS n, sum(srcPort) AS ports, sum(destPort) AS others "

@@ -1,10 +1,10 @@
 """Addresses as integers: the two families apart, and in the order of the language.
 
-An address is, from the top, its upper 96 bits (of IPv4 those of ``::ffff:0:0/96``), one bit that IPv4
-sets, and its lower 32 bits. So all IPv4 addresses follow the v4-mapped addresses of IPv6.
+An address is, from the top, its upper 96 bits (of IPv4 those of ``::ffff:0:0/96``), one bit that
+IPv4 sets, and its lower 32 bits. So all IPv4 addresses follow the v4-mapped addresses of IPv6.
 
-Decision 24 gives ``::fffe:0:0/96`` away: such an address, from the wire or as the result of a mask or
-prefix, is the v4-mapped one with the same low 32 bits.
+Decision 24 gives ``::fffe:0:0/96`` away: such an address, from the wire or as the result of a mask
+or prefix, is the v4-mapped one with the same low 32 bits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def shown(address: int) -> str:
 
 
 def masked(address: int, mask: int) -> int:
-    """Return ``address & mask``: of IPv6 the mask is about the low 32 bits, or 64 if it is wider."""
+    """Return ``address & mask``.
+
+    Of IPv6 the mask is about the low 32 bits, or 64 if it is wider.
+    """
     if is_v4(address):
         return address & ~LOW_32 | address & mask & LOW_32
     bits = int(_host(address))

@@ -1,4 +1,7 @@
-"""What aggregates of the differential test mean: a function of the values in a group that are not NULL."""
+"""What aggregates of the differential test mean.
+
+A function of the values in a group that are not NULL.
+"""
 
 from __future__ import annotations
 

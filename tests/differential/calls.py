@@ -74,7 +74,10 @@ RUNNING: dict[Type, tuple[tuple[str, Type], ...]] = {
 def calls(
     grower: Grower, known: Mapping[Type, Sequence[tuple[str, Type]]]
 ) -> Callable[[Type], Expression | None]:
-    """Makes random aggregates of ``known`` over what ``grower`` grows; None for a type that none gives."""
+    """Makes random aggregates of ``known`` over what ``grower`` grows.
+
+    None for a type that none gives.
+    """
 
     def make(wanted: Type) -> Expression | None:
         if wanted not in known:

@@ -1,4 +1,7 @@
-"""Traffic out of captures: some dozen packets in a row, as far as the plain decoder here can read them."""
+"""Traffic out of captures.
+
+Some dozen packets in a row, as far as the plain decoder here can read them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ def usable_captures(folder: Path) -> list[Path]:
 
 
 def captured_traffic(random: Random, captures: Sequence[Path]) -> Traffic:
-    """Return packets of one capture, on one to three interfaces, now and then with a snap length."""
+    """Return packets of one capture.
+
+    They are on one to three interfaces, now and then with a snap length.
+    """
     frames = _frames(random.choice(captures))
     count = random.choice((20, 40, 60, 90))
     first = random.randrange(max(1, len(frames) - count + 1))
@@ -54,7 +60,10 @@ def known_values(packets: Mapping[str, Iterable[Row]]) -> Known:
 
 @cache
 def _frames(path: Path) -> list[Frame]:
-    """Return the frames of a capture that the decoder of the reference reads; of other links none."""
+    """Return the frames of a capture that the decoder of the reference reads.
+
+    Of other links none.
+    """
     try:
         frames = read_raw(path)
     except Exception:

@@ -64,7 +64,10 @@ def falls(epoch: Expression) -> bool:
 
 
 def moves_in_steps(text: str) -> bool:
-    """Whether a query may have an epoch that skips values: no other query's groups live across it."""
+    """Whether a query may have an epoch that skips values.
+
+    No other query's groups live across it.
+    """
     return any(word in text for word in (" * ", " % ", "date_trunc", "time_bucket"))
 
 

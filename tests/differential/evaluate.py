@@ -1,4 +1,7 @@
-"""What the queries of ``syntax.py`` mean: plain Python over lists of dictionaries, all rows at once."""
+"""What the queries of ``syntax.py`` mean.
+
+Plain Python over lists of dictionaries, all rows at once.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +137,10 @@ class Reference:
         return answers
 
     def _running(self, query: Group) -> Rows:
-        """Groups by the keys without the epoch; each lives until ``closing`` holds at an epoch's end."""
+        """Groups by the keys without the epoch.
+
+        Each lives until ``closing`` holds at an epoch's end.
+        """
         assert query.closing is not None
         assert query.epoch is not None
         name = query.keys[query.epoch].name
@@ -176,7 +182,10 @@ class Reference:
         return [] if clocks is None else [value_of(epoch, clocks)]
 
     def _clocks(self, source: Source) -> tuple[Row, ...] | None:
-        """The temporal columns of an imagined last tuple of a source, of the time of the last packet."""
+        """The temporal columns of an imagined last tuple of a source.
+
+        The tuple is of the time of the last packet.
+        """
         match source:
             case Scan():
                 times = [p["time_ns"] for i in source.interfaces for p in self._packets[i]]

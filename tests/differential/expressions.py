@@ -1,4 +1,7 @@
-"""What expressions of the differential test mean, from the language's reference and not from gscope's code."""
+"""What expressions of the differential test mean.
+
+It is written from the language's reference and not from gscope's code.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +116,10 @@ def _subtract(e: Expression, a: Any, b: Any) -> Any:
 
 
 def _divide(e: Expression, a: Any, b: Any) -> Any:
-    """By a constant integer without a fraction; a timestamp by an interval too; else a true ratio."""
+    """By a constant integer without a fraction.
+
+    A timestamp by an interval too; else a true ratio.
+    """
     if b == 0:
         return None
     left, right = e.arguments
@@ -167,8 +173,8 @@ def _comparison(test: Callable[[Any, Any], bool]) -> Any:
 def compared(left: Type, a: Any, right: Type, b: Any) -> tuple[Any, Any]:
     """Two values in the one type that they are compared in.
 
-    A number beside an address is the IPv4 address with that value, milliseconds beside an interval are
-    that; a NULL may come of it.
+    A number beside an address is the IPv4 address with that value, milliseconds beside an interval
+    are that; a NULL may come of it.
     """
     kinds = {left, right}
     if kinds == {Type.IP, Type.INT}:

@@ -1,4 +1,7 @@
-"""The protocols that random queries read, with those of their fields that the reference can decode."""
+"""The protocols that random queries read.
+
+They come with those of their fields that the reference can decode.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 EPOCH = "$epoch"
-"""The entry of a row with its epoch, which no query can read; without it all rows are of one epoch."""
+"""The entry of a row with its epoch, which no query can read; without it all rows are of one
+epoch."""
 
 
 def is_ordered(query: Query) -> bool:

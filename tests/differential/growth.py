@@ -31,7 +31,8 @@ class Grower:
 
     Attributes:
         leaves: what expressions stand on, by type.
-        aggregate: makes an aggregate of a type, None where none may stand or there is none of the type.
+        aggregate: makes an aggregate of a type, None where none may stand or there is none of the
+            type.
     """
 
     random: Random

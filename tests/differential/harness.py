@@ -1,4 +1,7 @@
-"""Scenarios: random traffic, a set of random queries and random settings, answered both ways and compared."""
+"""Scenarios, answered both ways and compared.
+
+They are random traffic, a set of random queries and random settings.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,8 @@ class Scenario:
     """Everything that decides about answers, and what should decide nothing.
 
     Attributes:
-        step_rows: if set, every step counts as large, and is cut into pieces of about this number of rows.
+        step_rows: if set, every step counts as large, and is cut into pieces of about this number
+            of rows.
         partitions: if not 1, into how many partitions the rows of each step are divided.
     """
 
@@ -214,7 +218,10 @@ def compiled_set(
 
 
 def accepted_queries(scenario: Scenario, outcome: Outcome) -> list[Query]:
-    """The queries that gscope takes; those it does not support are counted, other errors are findings."""
+    """The queries that gscope takes.
+
+    Those it does not support are counted, other errors are findings.
+    """
     try:
         compiled_set(scenario.queries, scenario.traffic)
     except Exception:
@@ -265,7 +272,10 @@ def answers_of(
 
 @contextmanager
 def _large_steps(rows: int | None) -> Iterator[None]:
-    """Steps as a backlog of millions makes them, releases in pieces; every other size without tasks, by SQL alone."""
+    """Steps as a backlog of millions makes them, releases in pieces.
+
+    Every other size without tasks, by SQL alone.
+    """
     if rows is None:
         yield
         return
@@ -281,7 +291,8 @@ def _large_steps(rows: int | None) -> Iterator[None]:
 def _is_in_order(program: Program, name: str, rows: list[Row]) -> bool:
     """Whether the first temporal column never steps back by more than is known of it.
 
-    A selection takes rows as they come, and streams of LFTAs are put in order where they are delivered.
+    A selection takes rows as they come, and streams of LFTAs are put in order where they are
+    delivered.
     """
     by_name = {node.query: node for node in program.nodes}
     source = dict(program.results)[name]

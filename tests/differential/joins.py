@@ -18,8 +18,8 @@ Pair = tuple[Row, Row]
 def joined(join: Join, left: Sequence[Row], right: Sequence[Row]) -> Iterator[Pair]:
     """Pairs; a tuple without a match comes once, with a side that has only what it must equal.
 
-    In Gigascope's spelling a condition on one side chooses its tuples before the join. In SQL's it only
-    says what matches, and ``where`` chooses from the result.
+    In Gigascope's spelling a condition on one side chooses its tuples before the join. In SQL's it
+    only says what matches, and ``where`` chooses from the result.
     """
     for pair in _pairs(join, left, right):
         if join.where is None or holds(join.where, pair):

@@ -1,4 +1,7 @@
-"""Makes a disagreement small: one query and what it reads, plain settings, few packets, little text."""
+"""Makes a disagreement small.
+
+One query and what it reads, plain settings, few packets, little text.
+"""
 
 from __future__ import annotations
 

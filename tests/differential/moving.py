@@ -1,4 +1,7 @@
-"""Captures whose thresholds fall and rise at random packets, and plain loops over their schedules."""
+"""Captures whose thresholds fall and rise at random packets.
+
+With them are plain loops over their schedules.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ PLAIN = Variation(
 
 @dataclass
 class Mover:
-    """Moves thresholds at random while blocks are processed, and notes what each packet was tested by."""
+    """Moves thresholds at random while blocks are processed.
+
+    It notes what each packet was tested by.
+    """
 
     program: Program
     samples: tuple[MovingSample, ...]

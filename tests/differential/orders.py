@@ -13,9 +13,10 @@ LIMITED = 0.3
 
 
 def in_order(query: Query) -> Query:
-    """``query``, some times with ORDER BY and LIMIT: those of its text, so that others stay the same.
+    """``query``, some times with ORDER BY and LIMIT.
 
-    Only where the whole order of its rows follows from what is known of its columns.
+    Those are of its text, so that others stay the same. Only where the whole order of its rows
+    follows from what is known of its columns.
     """
     random = Random(crc32(query.body.encode()))
     if not isinstance(query, Select | Group) or random.random() >= LIMITED:

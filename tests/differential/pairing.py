@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _JOINED_TYPES = (Type.INT, Type.IP, Type.STRING, Type.BOOL, Type.MAC)
 _RESIDUALS = ("<", "<=", ">", ">=", "<>", "or", "is null", "is not null", "not", "not in")
-"""Conditions that are neither equalities nor made of several: their meaning does not depend on their form."""
+"""Conditions that are neither equalities nor made of several: their meaning does not depend on
+their form."""
 
 
 def random_join(
@@ -35,7 +36,10 @@ def random_join(
     right: Readable,
     aliases: tuple[str, str],
 ) -> Join | None:
-    """A join of two inputs by their times, equal or within an interval; None if they have none to offer."""
+    """A join of two inputs by their times, equal or within an interval.
+
+    None if they have none to offer.
+    """
     times = _equal_times(random, left, right)
     if times is None:
         return None
@@ -103,7 +107,10 @@ def _is_of_one(e: Expression) -> bool:
 
 
 def _asks_for_time(where: Expression, times: tuple[Expression, Expression]) -> bool:
-    """Whether a condition asks if the time of a FULL JOIN is NULL, which it never is: that is refused."""
+    """Whether a condition asks if the time of a FULL JOIN is NULL, which it never is.
+
+    That is refused.
+    """
     known = [part for side in times for part in side.walk() if part.op == "column"]
     return any(
         part.op in ("is null", "is not null") and part.arguments[0] in known

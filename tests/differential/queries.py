@@ -57,7 +57,8 @@ class QueryMaker:
     """Makes the queries of one set; each may read those before it.
 
     Attributes:
-        reference: of the traffic they are meant for: most of them should have rows in it, but not many.
+        reference: of the traffic they are meant for: most of them should have rows in it, but not
+            many.
         has_windows: whether many of them are windows; without, a seed makes what it always made.
     """
 

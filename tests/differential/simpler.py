@@ -80,7 +80,10 @@ def _simpler_columns(columns: tuple[Named, ...]) -> Iterator[tuple[Named, ...]]:
 
 
 def _simpler_expression(e: Expression) -> Iterator[Expression]:
-    """Parts of the same type in place of the whole, outermost first, then simpler parts in place."""
+    """Parts of the same type in place of the whole, outermost first.
+
+    Then simpler parts in place.
+    """
     if e.op in ("key", "column", "literal"):
         return
     for argument in e.arguments:

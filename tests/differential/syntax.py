@@ -1,6 +1,7 @@
-"""The little language of the differential test: queries as plain trees that print themselves as GSQL.
+"""The little language of the differential test.
 
-Nothing of gscope is used here. ``evaluate.py`` says what a tree means, ``queries.py`` grows random ones.
+Queries as plain trees that print themselves as GSQL. Nothing of gscope is used here.
+``evaluate.py`` says what a tree means, ``queries.py`` grows random ones.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Expression:
     A ``key`` has the group-by term as its argument, and is written out where its ``value`` is true.
 
     Attributes:
-        op: ``column``, ``key``, ``literal``, ``aggregate``, or what is in ``PATTERNS``, or a function's name.
+        op: ``column``, ``key``, ``literal``, ``aggregate``, or what is in ``PATTERNS``, or a
+            function's name.
         text: of a literal, as it is written; of a column, its name; of an aggregate, its function.
         value: of a literal.
         side: of a column: which input it is of.
@@ -89,7 +91,10 @@ class Expression:
 
     @property
     def has_aggregate(self) -> bool:
-        """Whether it, or a column that it reads, contains an aggregate: then ``/`` has a fraction."""
+        """Whether it, or a column that it reads, contains an aggregate.
+
+        Then ``/`` has a fraction.
+        """
         return any(part.op == "aggregate" or part.is_aggregate for part in self.walk())
 
     @property
@@ -137,7 +142,8 @@ class Field:
     """A column that a source offers.
 
     Attributes:
-        unit_ns: of a column that increases with time: about how much time one step of it is; 0 for others.
+        unit_ns: of a column that increases with time: about how much time one step of it is; 0 for
+            others.
         is_small: INT only: a small number of a packet, such as its length.
         is_ordered: it is made of ordered columns, so that it may be found to be ordered itself.
         is_aggregate: whether an aggregate is in it.
@@ -344,7 +350,8 @@ class Join:
         kind: ``inner``, ``left``, ``right`` or ``full``.
         style: how it is written, see ``join_styles.py``.
         equalities: expressions of the left and of the right that are equal, the temporal one first.
-        conditions: what else is asked, of either side or of both; of both sides none is an equality or AND.
+        conditions: what else is asked, of either side or of both; of both sides none is an equality
+            or AND.
         sides: the fields of either side, with a unit those that stay ordered in the result.
         interval: the right's time may be this much ahead of the left's, from and to; None if equal.
         where: of an outer join in SQL's spelling, what chooses from its result.

@@ -1,11 +1,11 @@
-"""Random queries over random traffic give the answers of a reference that shares no code with gscope.
+"""Random queries over random traffic give the answers of a reference.
 
-The seeds are fixed, so that the default run is reproducible. Search by hand for more:
-``python -m tests.differential --queries 2000 --seed 1``; with ``--captures FOLDER`` the packets are
-those of captures, with ``--joins N`` the search goes on until N joins were answered, and with
-``--windows`` most queries have windows. ``--partitions 3`` divides the rows of all steps, and with
-``--cluster`` these run on two workers that do not see the folders of runs; both are options of
-pytest as well.
+It shares no code with gscope. The seeds are fixed, so that the default run is reproducible. Search
+by hand for more: ``python -m tests.differential --queries 2000 --seed 1``; with ``--captures
+FOLDER`` the packets are those of captures, with ``--joins N`` the search goes on until N joins were
+answered, and with ``--windows`` most queries have windows. ``--partitions 3`` divides the rows of
+all steps, and with ``--cluster`` these run on two workers that do not see the folders of runs; both
+are options of pytest as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Thresholds that move below estimates: each is scaled by the rate of its epoch, with its interval.
 
 Plain loops over rows of the full answer choose those whose hash is below the threshold of the epoch
-that counts them, and compute estimates and intervals from them. Over many seeds, estimates are right
-on average.
+that counts them, and compute estimates and intervals from them. Over many seeds, estimates are
+right on average.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def _scaled(value: int, rate: float) -> int:
 
 
 def _epochs(run: Moved, seconds: int) -> Iterator[tuple[int, int, list[tuple[int, int, str, str]]]]:
-    """Each epoch of some seconds, its threshold, and its flows below: packets, bytes, port, host."""
+    """Each epoch of some seconds, its threshold, and its flows below.
+
+    Packets, bytes, port, host.
+    """
     flows = defaultdict(list)
     for tb, source, port, packets, size in run.full["of_flows"]:
         flows[int(tb) * EPOCH_S // seconds].append((source, port, int(packets), int(size)))
@@ -67,7 +70,10 @@ def _epochs(run: Moved, seconds: int) -> Iterator[tuple[int, int, list[tuple[int
 
 
 def _interval(value: int, squares: int, rate: float, least: float = -math.inf) -> tuple[int, int]:
-    """The ends around an estimate; rounded outwards, the low one of a count not below what was seen."""
+    """The ends around an estimate.
+
+    Rounded outwards, the low one of a count not below what was seen.
+    """
     if rate == 1:
         return value, value
     half = math.sqrt(Z2 * ((1 - rate) / (rate * rate)) * squares)

@@ -1,8 +1,9 @@
-"""Thresholds that move below estimates of packets: each packet counts by the rate at which it was kept.
+"""Thresholds that move below estimates of packets.
 
-Plain loops over all packets, their hashes and the thresholds by which each was tested: of a packet
-that was kept at the rate p, 1/p packets are counted. Numbers of packets and sums equal those loops,
-bit for bit, and so do intervals of single packets.
+Each packet counts by the rate at which it was kept. Plain loops over all packets, their hashes and
+the thresholds by which each was tested: of a packet that was kept at the rate p, 1/p packets are
+counted. Numbers of packets and sums equal those loops, bit for bit, and so do intervals of single
+packets.
 """
 
 from __future__ import annotations

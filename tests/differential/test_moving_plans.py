@@ -1,7 +1,8 @@
-"""Thresholds that move below queries that read queries: coarser epochs, joins, merges, the rate of a row.
+"""Thresholds that move below queries that read queries.
 
-For each row of the full answer, a plain loop lists the times of all packets that concern its epoch.
-The least threshold over these times decides whether the row has to be in the answer.
+Coarser epochs, joins, merges, the rate of a row. For each row of the full answer, a plain loop
+lists the times of all packets that concern its epoch. The least threshold over these times decides
+whether the row has to be in the answer.
 """
 
 from __future__ import annotations

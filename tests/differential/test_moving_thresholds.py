@@ -1,7 +1,8 @@
-"""Thresholds that fall and rise at random packets: each answer is the full one, filtered by one hash for each epoch.
+"""Thresholds that fall and rise at random packets.
 
-The full answer comes from LFTAs that keep every packet. The hash of its rows is computed in plain
-Python from their text, the threshold of an epoch by a loop over the packets' schedule.
+Each answer is the full one, filtered by one hash for each epoch. The full answer comes from LFTAs
+that keep every packet. The hash of its rows is computed in plain Python from their text, the
+threshold of an epoch by a loop over the packets' schedule.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ WHERE S.time/5 = A.time/5 and S.srcIP = A.destIP and S.destIP = A.srcIP and S.sr
 DEFINE { query_name later; }
 SELECT S.time/5 as tb, S.srcIP, S.time_ns, A.time_ns FROM UDP S LEFT_OUTER_JOIN TCP A
 WHERE S.time/5 = A.time/5 + 1 and S.srcIP = A.srcIP;
-"""
+"""  # noqa: E501
 KEYS = {"srcIP": 1, "destIP": 2, "srcPort": 3, "destPort": 4}
 """Where packet fields are in the rows of all queries."""
 

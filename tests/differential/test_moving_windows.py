@@ -51,7 +51,7 @@ SELECT tb, srcIP, srcPort, count(*) as c FROM TCP GROUP BY time/3 as tb, srcIP, 
 DEFINE { query_name of_f; }
 SELECT window_end, srcIP, srcPort, max(c), quantile(c, 0.5), sample_rate FROM f [RANGE '12 sec' SLIDE '6 sec']
 GROUP BY srcIP, srcPort;
-"""
+"""  # noqa: E501
 
 INTERVALS = """
 DEFINE { query_name pairs; }
@@ -72,7 +72,7 @@ ON A.time >= S.time and A.time < S.time + 5 and S.srcIP = A.srcIP and S.srcPort 
 DEFINE { query_name rightmost; }
 SELECT A.time as t, A.srcIP, A.srcPort, S.time_ns FROM TCP S RIGHT JOIN UDP A
 ON A.time > S.time and A.time <= S.time + 4 and S.srcIP = A.srcIP and S.srcPort = A.srcPort;
-"""
+"""  # noqa: E501
 
 Times = tuple[str, int, int]
 """An LFTA, and seconds of its packets: from the first, below the second."""

@@ -1,4 +1,7 @@
-"""Small random traffic: few hosts and ports, so that groups and joins meet; silence, disorder, odd packets."""
+"""Small random traffic: few hosts and ports, so that groups and joins meet.
+
+Silence, disorder, odd packets.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +144,10 @@ def random_traffic(random: Random) -> Traffic:
 
 
 def on_interfaces(random: Random, frames: Sequence[tuple[int, int, bytes]]) -> Traffic:
-    """Packets of one link (time, length on the wire, bytes) as if they came on one to three interfaces."""
+    """Packets of one link as if they came on one to three interfaces.
+
+    Each is (time, length on the wire, bytes).
+    """
     interfaces = ("alpha", "beta", "gamma")[: random.choice((1, 2, 2, 3))]
     weights = [random.choice((1, 5, 5, 0.05)) for _ in interfaces]
     skew_ns = random.choice((0, SECOND_NS // 10, 2 * SECOND_NS, 10 * SECOND_NS))

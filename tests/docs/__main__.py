@@ -1,4 +1,7 @@
-"""``python -m tests.docs [PAGE…]`` rewrites answers, messages and reference tables; review the diff."""
+"""``python -m tests.docs [PAGE…]`` rewrites answers, messages and reference tables.
+
+Review the diff.
+"""
 
 from __future__ import annotations
 

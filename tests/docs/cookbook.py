@@ -2,8 +2,8 @@
 
 ``python -m tests.docs.cookbook`` rewrites the answers and the list of contents; review the diff.
 
-A recipe is a section ``### N. Question``. Its first block is a command ``gscope replay office.pcap …``
-or a text of GSQL, the ``text`` block behind it is the answer, as a table in a pipe.
+A recipe is a section ``### N. Question``. Its first block is a command ``gscope replay office.pcap
+…`` or a text of GSQL, the ``text`` block behind it is the answer, as a table in a pipe.
 """
 
 from __future__ import annotations
@@ -151,13 +151,17 @@ def with_contents(page: str) -> str:
 
 
 def with_table_of_duckdb(page: str, program: Program, rows: dict[str, list[Row]]) -> str:
-    """The page with the answer of its SQL as DuckDB prints it, over the answer of ``connections``."""
+    """The page with the answer of its SQL as DuckDB prints it.
+
+    The SQL is over the answer of ``connections``.
+    """
     table = as_table(rows["connections"], visible(program.schema("connections")))
     with duckdb.connect() as database:
         database.register("connections", table)
         return _SQL.sub(
             lambda found: (
-                f"{found[1]}{str(database.sql(found[2].replace(_PARQUET, 'connections'))).rstrip()}\n```"
+                f"{found[1]}"
+                f"{str(database.sql(found[2].replace(_PARQUET, 'connections'))).rstrip()}\n```"
             ),
             page,
         )

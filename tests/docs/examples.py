@@ -1,10 +1,10 @@
 """The examples of the language reference: what they ask, and what the pages say comes of it.
 
-A block ``gsql`` is a query file. The block behind it says what comes of it: ``csv`` its answer over the
-traffic of ``tests/docs/traffic.py``, ``error`` the message and the remedy with which it is refused,
-``explain`` lines of what ``gscope explain`` shows. Without such a block it is only compiled. A table with the
-heading ``| expression | value |`` shows expressions over one packet. ``--param name=value`` in a comment of
-the query gives its parameter a value.
+A block ``gsql`` is a query file. The block behind it says what comes of it: ``csv`` its answer over
+the traffic of ``tests/docs/traffic.py``, ``error`` the message and the remedy with which it is
+refused, ``explain`` lines of what ``gscope explain`` shows. Without such a block it is only
+compiled. A table with the heading ``| expression | value |`` shows expressions over one packet.
+``--param name=value`` in a comment of the query gives its parameter a value.
 """
 
 from __future__ import annotations

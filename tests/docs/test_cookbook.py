@@ -1,4 +1,7 @@
-"""Every recipe of the cookbook gives the answer that the page shows, and that its oracle computes."""
+"""Every recipe of the cookbook gives the answer that the page shows.
+
+It is also the one that its oracle computes.
+"""
 
 from __future__ import annotations
 

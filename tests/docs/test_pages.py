@@ -39,7 +39,10 @@ _MADE = {"benchmarks/out/"}
 
 
 def commands() -> list[str]:
-    """Every `gscope …` in a code block, prompts and continued lines put together, comments cut off."""
+    """Every `gscope …` in a code block.
+
+    Prompts and continued lines are put together, comments cut off.
+    """
     found = []
     for page in PAGES:
         for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
@@ -64,7 +67,8 @@ def user_files() -> dict[str, str]:
 @pytest.mark.parametrize("command", sorted(set(commands())))
 def test_a_documented_command_can_be_typed(command: str) -> None:
     words = shlex.split(command, comments=True)
-    # With the settings of the group, or the subcommand would keep a help option without -h for other tests.
+    # With the settings of the group, or the subcommand would keep a help option without -h for
+    # other tests.
     context = click.Context(cli, info_name="gscope", **cli.context_settings)
     subcommand = cli.get_command(context, words[1])
     assert subcommand is not None, f"there is no command {words[1]!r}"

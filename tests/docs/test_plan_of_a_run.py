@@ -1,4 +1,7 @@
-"""The plan of a replay that ``docs/operations.md`` shows is the one that the commands above it give."""
+"""The plan of a replay that ``docs/operations.md`` shows.
+
+It is the one that the commands above it give.
+"""
 
 from __future__ import annotations
 

@@ -57,13 +57,14 @@ def text_of(browser: Chromium, path: Path) -> str:
         """[document.querySelector("h1").textContent,
           ...[...document.querySelectorAll("dl div")].map(
             (each) => `${each.children[0].textContent}: ${each.children[1].textContent}`),
-          ...[...document.querySelectorAll(".losses h2, .losses li")].map((each) => each.textContent)]"""
+          ...[...document.querySelectorAll(".losses h2, .losses li")].map((each) => each.textContent)]"""  # noqa: E501
     )
     for answer in ("protocols", "talkers", "names"):
         section = f"""[...document.querySelectorAll("section.answer")].find(
           (each) => each.querySelector("h2").textContent === {answer!r})"""
         rows = browser.value(
-            f"[...{section}.querySelectorAll('tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+            f"[...{section}.querySelectorAll('tr')]"
+            ".map((r) => [...r.cells].map((c) => c.textContent))"
         )
         caption = browser.value(f"{section}.querySelector('caption').textContent")
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -1,4 +1,7 @@
-"""A live run on a device of the test's own, its processes to be killed, and what it should have answered."""
+"""A live run on a device of the test's own, its processes to be killed.
+
+With it is what it should have answered.
+"""
 
 from __future__ import annotations
 
@@ -251,7 +254,10 @@ class FaultyRun:
             return b""
 
     def wait_for_state(self, state: str) -> None:
-        """Wait until the state of the first interface is ``state``, as the capture daemon records it."""
+        """Wait until the state of the first interface is ``state``.
+
+        It is as the capture daemon records it.
+        """
 
         def is_recorded() -> bool:
             self.ensure_alive()

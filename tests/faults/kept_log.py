@@ -1,4 +1,7 @@
-"""Keeps what a running log holds before its consumers let it go: to know afterwards what should have been answered."""
+"""Keeps what a running log holds before its consumers let it go.
+
+This is to know afterwards what should have been answered.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,11 @@ PERIOD_S = 0.01
 
 
 class KeptLog:
-    """Hard links to every segment, and to every file that was ever the index, of the log in ``folder``.
+    """Hard links to the files of the log in ``folder``.
 
-    A segment that Spark reads lives until its step is committed, which takes much longer than ``PERIOD_S``; one whose
-    rows are answers themselves may be gone sooner.
+    They are to every segment, and to every file that was ever the index. A segment that Spark reads
+    lives until its step is committed, which takes much longer than ``PERIOD_S``; one whose rows are
+    answers themselves may be gone sooner.
     """
 
     def __init__(self, folder: Path, kept: Path) -> None:

@@ -1,4 +1,7 @@
-"""``kill -9`` of an agent, or of the run that reads it: what agents logged is answered once, and the rest is marked."""
+"""``kill -9`` of an agent, or of the run that reads it.
+
+What agents logged is answered once, and the rest is marked.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ CASES = {case.name: case for case in all_cases()}
 CAPTURE = CAPTURES / "ndpi-netflix.pcap"
 PER_SECOND = "SELECT tb, srcIP, destIP, count(*) as cnt FROM IP GROUP BY time as tb, srcIP, destIP"
 PACED = ("--speed", "9", "--heartbeat-interval", "500ms")
-"""Ninety seconds of trace in ten, with a step every now and then: Spark is ready long before the end."""
+"""Ninety seconds of trace in ten, with a step every now and then: Spark is ready long before the
+end."""
 
 spark = pytest.mark.spark
 

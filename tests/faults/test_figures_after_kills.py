@@ -1,4 +1,7 @@
-"""``gscope explain --run`` beside a live run: what was sent is counted, and kills take nothing back."""
+"""``gscope explain --run`` beside a live run.
+
+What was sent is counted, and kills take nothing back.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""``kill -9`` of every process of a live run at random moments: nothing logged is lost, nothing is answered twice.
+"""``kill -9`` of every process of a live run at random moments.
 
-``--kill-rounds N`` kills N times, by default once each process.
+Nothing logged is lost, nothing is answered twice. ``--kill-rounds N`` kills N times, by default
+once each process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The long run: ``python -m tests.fuzz packets --count 1000000 --seed 1``, and the same with ``files`` or ``queries``."""
+"""The long run.
+
+``python -m tests.fuzz packets --count 1000000 --seed 1``, and the same with ``files`` or
+``queries``.
+"""
 
 from __future__ import annotations
 

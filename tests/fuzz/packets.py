@@ -1,4 +1,7 @@
-"""Mutated packets: kernels and the independent dissector read the same fields, and capture files are walked safely."""
+"""Mutated packets.
+
+Kernels and the independent dissector read the same fields, and capture files are walked safely.
+"""
 
 from __future__ import annotations
 
@@ -186,7 +189,10 @@ _MUTATIONS: tuple[Callable[[bytearray, random.Random], None], ...] = (
 
 
 def check_packets(seed: int) -> Found | str:
-    """Compare the readers over ``BATCH`` mutated packets, and count them; what disagrees, "" if nothing."""
+    """Compare the readers over ``BATCH`` mutated packets, and count them.
+
+    Return what disagrees, "" if nothing.
+    """
     chance = random.Random(seed)
     packets = [mutated(chance) for _ in range(BATCH)]
     packets += [mutated(chance, compressed_seeds()) for _ in range(COMPRESSED)]
@@ -207,7 +213,10 @@ def check_packets(seed: int) -> Found | str:
 
 
 def check_file(seed: int) -> str:
-    """Read a mutated capture file; a sentence on what is wrong with how it was read, "" if nothing is."""
+    """Read a mutated capture file.
+
+    Return a sentence on what is wrong with how it was read, "" if nothing is.
+    """
     chance = random.Random(seed)
     packets = [mutated(chance) for _ in range(chance.randint(1, 30))]
     data = bytearray(_pcap(packets) if chance.random() < 0.5 else _pcapng(packets))

@@ -1,4 +1,7 @@
-"""Mutated GSQL texts: an answer or a GsqlError, never anything else; and what parses prints as itself."""
+"""Mutated GSQL texts: an answer or a GsqlError, never anything else.
+
+What parses prints as itself.
+"""
 
 from __future__ import annotations
 

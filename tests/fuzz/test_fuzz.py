@@ -1,6 +1,7 @@
-"""A small budget of mutated packets, capture files and query texts; ``python -m tests.fuzz`` is the long form.
+"""A small budget of mutated packets, capture files and query texts.
 
-Seeds and their number are fixed; a finding names its seeds.
+``python -m tests.fuzz`` is the long form. Seeds and their number are fixed; a finding names its
+seeds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Answers query sets in this process, in many ways that must all give the same rows.
 
-The capture stage writes its log first; its messages then reach the HFTA operators in chunks of random
-size, with a crash at random places if the variation asks for it.
+The capture stage writes its log first; its messages then reach the HFTA operators in chunks of
+random size, with a crash at random places if the variation asks for it.
 """
 
 from __future__ import annotations
@@ -281,7 +281,10 @@ class _OfTheRest(LftaInterpreter):
 
 
 class Job:
-    """The HFTA job without its process: feeds messages to steps and now and then forgets everything."""
+    """The HFTA job without its process.
+
+    Feeds messages to steps and now and then forgets everything.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,7 @@
-"""Golden cases, answered while Spark is not ready: by tasks in this process where that is possible."""
+"""Golden cases, answered while Spark is not ready.
+
+By tasks in this process where that is possible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Texts that queries read from each other: by tasks, by Spark SQL, and from one step to a later one."""
+"""Texts that queries read from each other.
+
+By tasks, by Spark SQL, and from one step to a later one.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ MERGE each.time : seconds.time FROM each, seconds;
 DEFINE { query_name 'sliding'; }
 SELECT window_end, e, interface, count(*) AS n FROM UDP [RANGE 20 SLIDE 10]
 GROUP BY str_suffix(UDP_data, 2) AS e, interface
-"""
+"""  # noqa: E501
 SQL = """;
 DEFINE { query_name 'louder'; }
 SELECT tb, e, concat(e, '!') AS loud FROM ends WHERE concat(e, '!') <> 'bc!'

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from tests.library.tshark import Packet
 
 GARBAGE = "ndpi-ip_fragmented_garbage.pcap"
-"""A capture with TCP headers that claim to be shorter than 20 bytes: tshark shows no flags of them."""
+"""A capture with TCP headers that claim to be shorter than 20 bytes: tshark shows no flags of
+them."""
 
 _FLAGS_OF_GARBAGE = {GARBAGE: "TCP headers shorter than 20 bytes, whose flags tshark does not show"}
 
@@ -166,8 +167,10 @@ SECOND: dict[str, Oracle] = {
         oracles_names.slow_answers,
         "`dns.time`, by which tshark itself matches answers with questions",
         {
-            "ndpi-fuzz-2006-06-26-2594.pcap": "damaged names and ids, which tshark matches differently",
-            "zeek-ipv6-fragmented-dns.pcap": "a repeated question, from which tshark starts counting again",
+            "ndpi-fuzz-2006-06-26-2594.pcap": "damaged names and ids,"
+            " which tshark matches differently",
+            "zeek-ipv6-fragmented-dns.pcap": "a repeated question,"
+            " from which tshark starts counting again",
         },
     ),
 }

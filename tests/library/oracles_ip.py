@@ -51,7 +51,10 @@ def arp_conflicts(packets: Sequence[Packet]) -> Iterator[Values]:
 
 
 def _station(packet: Packet) -> str:
-    """Return the sender's hardware address; tshark names it otherwise where it is not Ethernet's."""
+    """Return the sender's hardware address.
+
+    tshark names it otherwise where it is not Ethernet's.
+    """
     other = bytes.fromhex(packet.text("arp.src.hw") or "")
     return packet.text("arp.src.hw_mac") or other.hex(":")
 

@@ -1,4 +1,7 @@
-"""Plain loops over what tshark shows: queries that slide. A packet counts in every window it is in."""
+"""Plain loops over what tshark shows: queries that slide.
+
+A packet counts in every window it is in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""For each query of the library: a capture that contains what it looks for, the rows, and one without."""
+"""What belongs to each query of the library.
+
+A capture that contains what it looks for, the rows, and one without.
+"""
 
 from __future__ import annotations
 

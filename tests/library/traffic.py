@@ -1,4 +1,7 @@
-"""Hand-made captures for the queries of the library: what each looks for, and ordinary traffic without it."""
+"""Hand-made captures for the queries of the library.
+
+What each looks for, and ordinary traffic without it.
+"""
 
 from __future__ import annotations
 

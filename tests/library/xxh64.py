@@ -1,4 +1,7 @@
-"""XXH64 of sixteen bytes with seed 42, from the specification of xxHash (github.com/Cyan4973/xxHash)."""
+"""XXH64 of sixteen bytes with seed 42.
+
+It is from the specification of xxHash (github.com/Cyan4973/xxHash).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Interval joins of a device: each pair once, and in time, whichever steps its two packets are in."""
+"""Interval joins of a device.
+
+Each pair once, and in time, whichever steps its two packets are in.
+"""
 
 from __future__ import annotations
 

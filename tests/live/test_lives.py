@@ -1,4 +1,7 @@
-"""Runs in the background that are stopped, killed and resumed, on packets in a network of the test's own."""
+"""Runs in the background that are stopped, killed and resumed.
+
+They are on packets in a network of the test's own.
+"""
 
 from __future__ import annotations
 

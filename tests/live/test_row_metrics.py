@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUERY = """DEFINE { query_name flows; }
-SELECT tb, srcPort, count(*) AS packets, sum(len) AS bytes FROM UDP GROUP BY time/2 AS tb, srcPort"""
+SELECT tb, srcPort, count(*) AS packets, sum(len) AS bytes FROM UDP GROUP BY time/2 AS tb, srcPort"""  # noqa: E501
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.long]
 
@@ -154,7 +154,10 @@ def test_prometheus_stores_the_rows(work: Path, tmp_path: Path, port: int) -> No
 
 
 def answers(web: str, query: str, provoke: Any) -> bool:
-    """Whether the server at ``web`` has samples of ``query``; packets are sent before it is asked."""
+    """Whether the server at ``web`` has samples of ``query``.
+
+    Packets are sent before it is asked.
+    """
     provoke()
     try:
         with urllib.request.urlopen(f"http://{web}/api/v1/query?query={query}") as answer:

@@ -1,4 +1,7 @@
-"""The sampling operator, live, while its job is killed in the middle of windows: the rows of a replay."""
+"""The sampling operator, live, while its job is killed in the middle of windows.
+
+Its rows are those of a replay.
+"""
 
 from __future__ import annotations
 

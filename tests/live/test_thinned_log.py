@@ -1,6 +1,7 @@
-"""A live run whose job stands still until the log is nearly full: its epochs have whole groups, no gap.
+"""A live run whose job stands still until the log is nearly full.
 
-The oracle is tcpdump, which captures the same packets with the same times, and a plain loop.
+Its epochs have whole groups, no gap. The oracle is tcpdump, which captures the same packets with
+the same times, and a plain loop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``gscope run`` on a UDP port, end to end: beside tcpdump, softflowd and nfcapd, and after a kill."""
+"""``gscope run`` on a UDP port, end to end.
+
+Beside tcpdump, softflowd and nfcapd, and after a kill.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,10 @@ KNOWN = [v5_record(f"10.9.0.{n % 7}", counts=(1, 100 + n)) for n in range(300)]
 
 
 def records_of(running: Live, port: int) -> list[dict[str, str]]:
-    """Send records of which some come before the port is open, then ``KNOWN``; the rows of these."""
+    """Send records of which some come before the port is open, then ``KNOWN``.
+
+    Return the rows of these.
+    """
     number = 0
 
     def is_there(wanted: str) -> bool:

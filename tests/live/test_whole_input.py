@@ -1,4 +1,7 @@
-"""A live run that ends is a finite input: a query without a temporal term is answered when it has ended."""
+"""A live run that ends is a finite input.
+
+A query without a temporal term is answered when it has ended.
+"""
 
 from __future__ import annotations
 

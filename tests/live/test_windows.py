@@ -1,4 +1,7 @@
-"""Windows of a device, whose job is killed: each is answered once, with all packets that it holds."""
+"""Windows of a device, whose job is killed.
+
+Each is answered once, with all packets that it holds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page for newcomers: its filters select the same packets in tcpdump or tshark and in gscope."""
+"""The page for newcomers.
+
+Its filters select the same packets in tcpdump or tshark and in gscope.
+"""
 
 from __future__ import annotations
 

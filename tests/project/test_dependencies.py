@@ -1,6 +1,7 @@
-"""What gscope needs is there: versions within their bounds, and the private interfaces that it uses.
+"""What gscope needs is there.
 
-``make newest`` installs the newest versions that the bounds allow into an environment of its own and runs this and the tests
+Versions within their bounds, and the private interfaces that it uses. ``make newest`` installs the
+newest versions that the bounds allow into an environment of its own and runs this and the tests
 that lean on them.
 """
 

@@ -221,7 +221,7 @@ cli capture: capture/heartbeats capture capture/log capture/log/remote capture/l
 cli engine: engine engine/log_client engine/watermarks engine/sinks engine/storage engine/steps
     engine/monitoring engine/spark/cluster engine/spark/sql engine/spark engine/lookups
     engine/spark/partitions
-"""
+"""  # noqa: E501
 
 
 def rows(text: str) -> dict[str, tuple[str, ...]]:

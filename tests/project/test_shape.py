@@ -61,7 +61,10 @@ def parsed(path: Path) -> ast.Module:
 
 
 def imports(path: Path, *, types: bool = True) -> Iterator[str]:
-    """The dotted names of everything ``path`` imports, wherever in it; with or without types only."""
+    """The dotted names of everything ``path`` imports, wherever in it.
+
+    With or without types only.
+    """
     for node in statements(parsed(path), types=types):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

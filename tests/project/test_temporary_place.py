@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import pytest
 
 KEEPS = ("os.environ.items()", "**os.environ", "TMPDIR", "GSCOPE_WORK_DIR")
-"""What a file says that starts programs with another environment, and keeps them where they belong."""
+"""What a file says that starts programs with another environment, and keeps them where they
+belong."""
 
 PRINTED = "from gscope.cli.rundir.run_dir import default_work_dir; print(default_work_dir())"
 

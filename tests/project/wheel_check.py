@@ -1,6 +1,7 @@
-"""Installs the wheel into an empty environment outside the checkout and answers a golden case there.
+"""Installs the wheel into an empty environment outside the checkout.
 
-``python tests/project/wheel_check.py`` prints what failed, and the count of what passed and failed.
+It answers a golden case there. ``python tests/project/wheel_check.py`` prints what failed, and the
+count of what passed and failed.
 """
 
 from __future__ import annotations

@@ -30,7 +30,10 @@ def called_back(packets: list[Packet]) -> list[Packet]:
 
 
 def near(packets: list[Packet]) -> list[Packet]:
-    """IP packets of one protocol for which there was a smaller one at most half a second before, of its addresses."""
+    """IP packets of one protocol for which there was a smaller one just before.
+
+    It was at most half a second before, of its addresses.
+    """
     rows = ip(packets)
     return [
         a
@@ -52,7 +55,10 @@ def _answers(a: Packet, b: Packet) -> bool:
 
 
 def replies(packets: list[Packet]) -> list[Packet]:
-    """Pairs of a TCP packet and a large one the way back, in the two seconds after by their whole seconds."""
+    """Pairs of a TCP packet and a large one the way back.
+
+    It comes in the two seconds after by their whole seconds.
+    """
     rows = tcp(packets)
     return [
         {**a, "asked_ns": a["time_ns"], "replied_ns": b["time_ns"]}

@@ -1,7 +1,8 @@
-"""A brute-force reference that shares no code with gscope: scapy reads files, this page decodes packets.
+"""A brute-force reference that shares no code with gscope.
 
-A query is a plain function over the list of all packets (see ``queries.py``): no epochs, no
-streams, no order, one dictionary. Slow and obvious on purpose.
+scapy reads files, this page decodes packets. A query is a plain function over the list of all
+packets (see ``queries.py``): no epochs, no streams, no order, one dictionary. Slow and obvious on
+purpose.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ _FLAGS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR")
 
 
 def read_raw(path: Path) -> list[tuple[int, int, bytes]]:
-    """All packets of a capture of Ethernet frames as (nanoseconds since 1970, length on the wire, bytes)."""
+    """All packets of a capture of Ethernet frames.
+
+    Each is (nanoseconds since 1970, length on the wire, bytes).
+    """
     with RawPcapReader(str(path)) as reader:
         if isinstance(reader, RawPcapNgReader):
             frames: list[tuple[bytes, Any]] = list(reader)

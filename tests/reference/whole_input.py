@@ -1,4 +1,7 @@
-"""The golden queries without a temporal term once more, as plain functions over all packets together."""
+"""The golden queries without a temporal term once more.
+
+They are plain functions over all packets together.
+"""
 
 from __future__ import annotations
 

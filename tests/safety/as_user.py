@@ -1,6 +1,7 @@
-"""Runs a command as another user who can reach Python: ``python -m tests.safety.as_user UID GID COMMAND…``.
+"""Runs a command as another user who can reach Python.
 
-Root's Python may be in a folder that is closed to others; the command gets a view in which it is not.
+``python -m tests.safety.as_user UID GID COMMAND…``. Root's Python may be in a folder that is closed
+to others; the command gets a view in which it is not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""As root with the default configuration, no process that sees packets is root, has a capability, or may do much."""
+"""As root with the default configuration, no process that sees packets is root.
+
+None has a capability, or may do much.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ pytestmark = [pytest.mark.slow, needs_root]
 
 PATIENCE_S = 180.0
 FLOWS = "SELECT tb, srcPort, count(*) AS n FROM UDP GROUP BY time/60 AS tb, srcPort"
-DECODED = "SELECT tb, dns_qname(UDP_data) AS q, count(*) FROM UDP GROUP BY time/60 AS tb, dns_qname(UDP_data)"
+DECODED = (
+    "SELECT tb, dns_qname(UDP_data) AS q, count(*) FROM UDP"
+    " GROUP BY time/60 AS tb, dns_qname(UDP_data)"
+)
 USER = next(
     entry for name in ("gscope", "nobody") for entry in pwd.getpwall() if entry.pw_name == name
 )

@@ -1,4 +1,7 @@
-"""A user who is a number only, as OpenShift gives containers: no entry in the user database, with a home or without."""
+"""A user who is a number only, as OpenShift gives containers.
+
+No entry in the user database, with a home or without.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""No file that another user can write is executed or unpickled: each is planted here, in every way that gets it there."""
+"""No file that another user can write is executed or unpickled.
+
+Each is planted here, in every way that gets it there.
+"""
 
 from __future__ import annotations
 

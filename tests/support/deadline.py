@@ -40,9 +40,10 @@ class DeadlineError(BaseException):
 
 @contextmanager
 def deadline(limit_s: float = LIMIT_S, again_s: float = AGAIN_S) -> Iterator[None]:
-    """Raise ``DeadlineError`` in the main thread after ``limit_s``, and every ``again_s`` from then.
+    """Raise ``DeadlineError`` in the main thread after ``limit_s``.
 
-    Deadlines nest: the outer one continues after the inner one, with the time that it had left.
+    It is raised again every ``again_s`` from then. Deadlines nest: the outer one continues after
+    the inner one, with the time that it had left.
     """
 
     def on_alarm(_number: int, _frame: FrameType | None) -> None:

@@ -44,9 +44,10 @@ def wait_for(what: Callable[[], Any], why: str) -> Any:
 
 
 def status(work_dir: Path) -> dict[str, Any]:
-    """Return what ``gscope status --json`` prints of the only run in ``work_dir``; {} if none is active.
+    """Return what ``gscope status --json`` prints of the only run in ``work_dir``.
 
-    For waiting: a process for each look would slow down what is waited for.
+    It is {} if none is active. For waiting: a process for each look would slow down what is waited
+    for.
     """
     try:
         document = status_document(choose_run(work_dir, None), time.time_ns())

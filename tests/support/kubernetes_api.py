@@ -120,7 +120,10 @@ class KubernetesApi:
         return int(self._server.server_address[1])
 
     def kubeconfig(self, token: str | None = None) -> Path:
-        """Write a configuration as kubectl's: the server, its certificate, and the token or another."""
+        """Write a configuration as kubectl's.
+
+        It has the server, its certificate, and the token or another.
+        """
         path = self.folder / "kubeconfig"
         cluster = {
             "server": f"https://127.0.0.1:{self.port}",
@@ -327,7 +330,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _has_labels(each: Object, selector: str) -> bool:
-    """Return whether an object has the labels of a selector: ``a=b``, ``a!=b``, ``a``, ``!a``, sets."""
+    """Return whether an object has the labels of a selector.
+
+    Selectors are ``a=b``, ``a!=b``, ``a``, ``!a``, sets.
+    """
     labels = each["metadata"].get("labels", {})
     for term in re.findall(r"[^,(]+(?:\([^)]*\))?", selector):
         match = re.fullmatch(r"(\S+)\s+(in|notin)\s+\(([^)]*)\)", term.strip())
@@ -456,7 +462,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(encoded)
 
     def _stream(self, kind: str, selector: str, query: dict[str, list[str]]) -> None:
-        """Send changes as messages of a WebSocket (RFC 6455) until the client or the server ends."""
+        """Send changes as messages of a WebSocket (RFC 6455).
+
+        This goes on until the client or the server ends.
+        """
         named = query.get("fieldSelector", [""])[0].removeprefix("metadata.name=")
         accepted = hashlib.sha1(self.headers["Sec-WebSocket-Key"].encode() + _WEB_SOCKET).digest()
         self.send_response(101)

@@ -219,7 +219,10 @@ class SparkCluster:
 
 
 def _executors_of_tests() -> dict[str, str]:
-    """Return what lets executors start fast: with the class-data archive, where its jars come first."""
+    """Return what lets executors start fast.
+
+    With the class-data archive, where its jars come first.
+    """
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     archive = archived(JvmSettings(find_java())).archive
     if archive is None:

@@ -1,4 +1,7 @@
-"""What compiled kernels take on the disk is bounded; only files of our making go, the ones used longest ago first."""
+"""What compiled kernels take on the disk is bounded.
+
+Only files of our making go, the ones used longest ago first.
+"""
 
 from __future__ import annotations
 

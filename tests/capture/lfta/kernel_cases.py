@@ -1,8 +1,9 @@
-"""Golden kernels: queries in ``kernels/<case>.gsql``, the source generated for each in ``<case>.kernel``.
+"""Golden kernels.
 
-A change of the code generator thus shows as a diff of code that people can read. The part that all
-kernels have in common is in ``preamble.kernel``, once. ``python -m tests.capture.lfta.kernel_cases``
-rewrites the sources from what is generated now.
+Queries in ``kernels/<case>.gsql``, the source generated for each in ``<case>.kernel``. A change of
+the code generator thus shows as a diff of code that people can read. The part that all kernels have
+in common is in ``preamble.kernel``, once. ``python -m tests.capture.lfta.kernel_cases`` rewrites
+the sources from what is generated now.
 """
 
 from __future__ import annotations

@@ -28,7 +28,10 @@ Row = dict[str, Any]
 
 @dataclass
 class Collector:
-    """An emit callback that keeps all rows, and checks each batch against the promises made so far."""
+    """An emit callback that keeps all rows.
+
+    It checks each batch against the promises made so far.
+    """
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     promises: dict[str, dict[str, int]] = field(default_factory=dict)

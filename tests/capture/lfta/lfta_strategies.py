@@ -49,7 +49,8 @@ def traffic(draw: st.DrawFn) -> list[RawPacket]:
     """Packets, some of them damaged, that come back often; time steps forth and back."""
     pool = [RawPacket(1, data, len(data), 0) for data in _PLAIN]
     pool += draw(st.lists(packets(), max_size=4))
-    # Drawing each packet would make short traffic only; a seed makes enough to fill buckets and batches.
+    # Drawing each packet would make short traffic only; a seed makes enough to fill buckets and
+    # batches.
     chance = draw(st.randoms(use_true_random=False))
     steps = draw(st.lists(st.sampled_from(_STEPS), min_size=1, max_size=4))
     length = draw(st.integers(0, 400))

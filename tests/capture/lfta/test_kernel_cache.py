@@ -1,4 +1,7 @@
-"""Generated files: private, named by content, and somewhere else when the cache cannot be written."""
+"""Generated files.
+
+Private, named by content, and somewhere else when the cache cannot be written.
+"""
 
 from __future__ import annotations
 

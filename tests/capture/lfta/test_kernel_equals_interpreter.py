@@ -1,7 +1,7 @@
 """Compiled and interpreted LFTAs give the same answer, however packets, beats and memory fall.
 
-Compiled ones give the same rows in the same order, optimised or not, when one replaces the other, and in
-parts side by side.
+Compiled ones give the same rows in the same order, optimised or not, when one replaces the other,
+and in parts side by side.
 
 The tests search a little; ``pytest -m bench`` with this file searches ten times as long.
 """

@@ -1,8 +1,9 @@
 """What overflows 64 bits wraps in kernels, whatever is computed of it afterwards.
 
-A compiler that may assume that nothing overflows draws conclusions from known ranges ("a sequence number
-times a positive constant is not negative"), which show only in what reads the product. So each function
-that can overflow is computed of packet fields, whose ranges are known, and each function of the catalog of that.
+A compiler that may assume that nothing overflows draws conclusions from known ranges ("a sequence
+number times a positive constant is not negative"), which show only in what reads the product. So
+each function that can overflow is computed of packet fields, whose ranges are known, and each
+function of the catalog of that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Sampled LFTAs keep what the documented hash keeps, compiled or interpreted, and count the rest."""
+"""Sampled LFTAs keep what the documented hash keeps, and count the rest.
+
+They do so compiled or interpreted.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,8 @@ def test_a_kernel_s_file_is_another_when_the_user_s_text_is() -> None:
     [
         (
             "return other(x)",
-            "mine.py:7: f is declared lfta_safe, but numba cannot compile it: Untyped global name 'other'",
+            "mine.py:7: f is declared lfta_safe, but numba cannot compile it:"
+            " Untyped global name 'other'",
         ),
         ("return x / 2", "when compiled it returns float64, expected INT"),
         ("return 100 // x", "ZeroDivisionError"),

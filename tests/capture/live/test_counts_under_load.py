@@ -1,4 +1,7 @@
-"""Counts of single packets while the rate of a live capture moves, beside a count of every packet."""
+"""Counts of single packets while the rate of a live capture moves.
+
+They are held beside a count of every packet.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Daemons that die soon after a threshold changed: the log knows all thresholds that were in force."""
+"""Daemons that die soon after a threshold changed.
+
+The log knows all thresholds that were in force.
+"""
 
 from __future__ import annotations
 

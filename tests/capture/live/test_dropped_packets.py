@@ -1,7 +1,7 @@
-"""A small ring whose reader stands still: epochs that lack packets are marked, and all others are exact.
+"""A small ring whose reader stands still.
 
-tcpdump, with a large buffer, captures what the ring loses. A loop over its file says what each epoch
-should have counted.
+Epochs that lack packets are marked, and all others are exact. tcpdump, with a large buffer,
+captures what the ring loses. A loop over its file says what each epoch should have counted.
 """
 
 from __future__ import annotations

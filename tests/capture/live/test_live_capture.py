@@ -1,4 +1,7 @@
-"""Live capture of scripted packets by a scripted clock: silence, steps of the clock, late packets, the end."""
+"""Live capture of scripted packets by a scripted clock.
+
+Silence, steps of the clock, late packets, the end.
+"""
 
 from __future__ import annotations
 

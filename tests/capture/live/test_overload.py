@@ -1,4 +1,7 @@
-"""Thresholds that follow the load of a live capture, beside a query over the same packets that keeps them all."""
+"""Thresholds that follow the load of a live capture.
+
+They are held beside a query over the same packets that keeps them all.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A disk that is full, by us or by others: a live log goes on, a replay's says so in one sentence."""
+"""A disk that is full, by us or by others.
+
+A live log goes on, a replay's says so in one sentence.
+"""
 
 from __future__ import annotations
 

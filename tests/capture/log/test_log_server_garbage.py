@@ -1,4 +1,7 @@
-"""Whatever comes in on the socket, the log's server lives, and neither its memory nor its threads grow."""
+"""Whatever comes in on the socket, the log's server lives.
+
+Neither its memory nor its threads grow.
+"""
 
 from __future__ import annotations
 

@@ -307,7 +307,10 @@ OPERATIONS = st.lists(
 
 
 class Reader:
-    """What a job makes of the log: it commits what it acknowledges, and reads again behind that after a crash."""
+    """What a job makes of the log.
+
+    It commits what it acknowledges, and reads again behind that after a crash.
+    """
 
     def __init__(self, log: StreamLog, folder: Path) -> None:
         self.log = log

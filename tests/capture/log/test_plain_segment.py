@@ -1,4 +1,7 @@
-"""Segments written column by column are Parquet like any other: Arrow reads them, and so does Spark."""
+"""Segments written column by column are Parquet like any other.
+
+Arrow reads them, and so does Spark.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The index is rewritten when most of it is gone: readers, cursors and counts do not notice, nor does a crash."""
+"""The index is rewritten when most of it is gone.
+
+Readers, cursors and counts do not notice, nor does a crash.
+"""
 
 from __future__ import annotations
 
@@ -223,7 +226,10 @@ OPERATIONS = st.lists(
 def test_no_tuple_is_ever_missing_from_the_sum(
     operations: list[tuple[str, str, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """tuples = released + waiting + shed, and every batch is held, acknowledged or a gap, over restarts."""
+    """tuples = released + waiting + shed.
+
+    Every batch is held, acknowledged or a gap, over restarts.
+    """
     patch = pytest.MonkeyPatch()
     patch.setattr(ledger_module, "REWRITE_RECORDS", 2)
     patch.setattr(ledger_module, "THIN_MESSAGES", 6)

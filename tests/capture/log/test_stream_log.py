@@ -1,4 +1,7 @@
-"""The log keeps its promises: order, punctuation, acknowledgement, budget, and the time after a crash."""
+"""The log keeps its promises.
+
+Order, punctuation, acknowledgement, budget, and the time after a crash.
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,10 @@ _READERS: tuple[Callable[..., None], ...] = load_kernels("field_reader", _reader
 def read_packets(
     packets: list[RawPacket], *, gap: bytes = b""
 ) -> list[tuple[dict[str, int | bytes | None], Reason]]:
-    """Return all fields and the reason of each packet; ``gap`` stands behind each packet in memory."""
+    """Return all fields and the reason of each packet.
+
+    ``gap`` stands behind each packet in memory.
+    """
     return [
         read
         for begin in range(0, len(packets), SLOTS)

@@ -1,4 +1,7 @@
-"""Hypothesis strategies of packets: valid ones of every link type, then mutated, cut and extended."""
+"""Hypothesis strategies of packets.
+
+Valid ones of every link type, then mutated, cut and extended.
+"""
 
 from __future__ import annotations
 

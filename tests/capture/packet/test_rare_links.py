@@ -1,7 +1,8 @@
-"""Link types and layers that few captures have: what tshark 4.0 finds in the same bytes, kernel and dissector find.
+"""Link types and layers that few captures have.
 
-``tshark -r case.pcap -T fields -e frame.protocols -e ip.src -e ipv6.src -e udp.srcport`` gave what
-is expected here, except where a comment says why gscope differs.
+What tshark 4.0 finds in the same bytes, kernel and dissector find. ``tshark -r case.pcap -T fields
+-e frame.protocols -e ip.src -e ipv6.src -e udp.srcport`` gave what is expected here, except where a
+comment says why gscope differs.
 """
 
 from __future__ import annotations

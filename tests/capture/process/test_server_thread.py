@@ -1,4 +1,7 @@
-"""The thread that starts the log's servers, in a process of its own: a failure of it ends the process."""
+"""The thread that starts the log's servers, in a process of its own.
+
+A failure of it ends the process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""LFTAs, tuples and a plain fold for tests of relays; nothing of it is shared with what is tested."""
+"""LFTAs, tuples and a plain fold for tests of relays.
+
+Nothing of it is shared with what is tested.
+"""
 
 from __future__ import annotations
 

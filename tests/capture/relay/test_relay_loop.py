@@ -1,4 +1,7 @@
-"""A relay between logs that are served on this host: restarts, refusals, inputs that come and go."""
+"""A relay between logs that are served on this host.
+
+Restarts, refusals, inputs that come and go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Inputs that send all the time, and that the relay does not read: they are neither silent nor absent."""
+"""Inputs that send all the time, and that the relay does not read.
+
+They are neither silent nor absent.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,10 @@ def frame(number: int, size: int = 20) -> bytes:
 
 
 def capture_of(count: int, *, steps_back: bool = False, seed: int = 1) -> bytes:
-    """A pcap of ``count`` packets, 40 a second; with ``steps_back`` some are out of order, and some late."""
+    """A pcap of ``count`` packets, 40 a second.
+
+    With ``steps_back`` some are out of order, and some late.
+    """
     chance = random.Random(seed)
     records = []
     for number in range(count):
@@ -99,7 +102,8 @@ def pumped(monkeypatch: pytest.MonkeyPatch) -> list[Pumped]:
 def compare(path: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> tuple[Any, ...]:
     """The outcome, which is the same without a pump."""
     folder = path.parent
-    # Heartbeats also come when the machine takes its time, which is longer when a kernel is compiled first.
+    # Heartbeats also come when the machine takes its time, which is longer when a kernel is
+    # compiled first.
     monkeypatch.setattr(trace_clock, "HEARTBEAT_SECONDS", float("inf"))
     found = outcome(path, folder / "pumped", **settings)
     with monkeypatch.context() as patch:

@@ -1,4 +1,7 @@
-"""The file of saved packets: what is in it, and what becomes of it when the disk does not follow."""
+"""The file of saved packets.
+
+What is in it, and what becomes of it when the disk does not follow.
+"""
 
 from __future__ import annotations
 

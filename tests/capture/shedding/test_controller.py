@@ -1,4 +1,7 @@
-"""The controller as a pure function: falls, clamps, recovery, and a simulated ring that it has to keep from overflowing."""
+"""The controller as a pure function.
+
+Falls, clamps, recovery, and a simulated ring that it has to keep from overflowing.
+"""
 
 from __future__ import annotations
 

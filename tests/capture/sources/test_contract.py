@@ -1,6 +1,7 @@
-"""Every packet source keeps the contract of ``capture/sources/base.py``, from construction to closing.
+"""Every packet source keeps the contract of ``capture/sources/base.py``.
 
-A new source is tested by adding it to ``CAPTURES`` or ``LIVE``.
+It does so from construction to closing. A new source is tested by adding it to ``CAPTURES`` or
+``LIVE``.
 """
 
 from __future__ import annotations

@@ -21,7 +21,10 @@ PAYLOADS = [bytes((number % 256,)) * (number % 100) for number in range(3000)]
 
 
 class Scripted:
-    """A block source of ``total`` blocks of one packet, that counts the blocks made and fails on wish."""
+    """A block source of ``total`` blocks of one packet.
+
+    It counts the blocks made and fails on wish.
+    """
 
     def __init__(self, total: int, failure: Exception | None = None) -> None:
         self.name = "scripted"

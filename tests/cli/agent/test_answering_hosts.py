@@ -1,4 +1,7 @@
-"""Hosts among which packets are divided by a set answer what the set permits: rows as of one host."""
+"""Hosts among which packets are divided by a set answer what the set permits.
+
+Their rows are as of one host.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ DEFINE { query_name sorted; } SELECT tb, srcIP, destIP, count(*) AS packets
 FROM IP GROUP BY time/60 AS tb, srcIP, destIP ORDER BY packets DESC, destIP DESC;
 DEFINE { query_name protocol; } SELECT tb, protocol, count(*) AS packets
 FROM IP GROUP BY time/10 AS tb, protocol ORDER BY packets DESC LIMIT 1
-"""
+"""  # noqa: E501
 CHOSEN = {"top": 4, "by_bytes": 5, "windows": 3, "since": 2}
 """The queries whose first rows are chosen from those of hosts, each with its LIMIT."""
 UNLIMITED = ("flows", "pairs", "twice", "protocols")

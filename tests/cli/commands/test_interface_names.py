@@ -1,4 +1,7 @@
-"""``-i`` of commands that only compile takes what ``gscope run`` takes, and means the same names."""
+"""``-i`` of commands that only compile takes what ``gscope run`` takes.
+
+It means the same names.
+"""
 
 from __future__ import annotations
 

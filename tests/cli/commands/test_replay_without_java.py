@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CAPTURE = CAPTURES / "ndpi-netflix.pcap"
-PLAIN = "SELECT tb, srcIP, destIP, count(*) AS n, sum(len) AS bytes FROM IP GROUP BY time/5 AS tb, srcIP, destIP"
+PLAIN = (
+    "SELECT tb, srcIP, destIP, count(*) AS n, sum(len) AS bytes FROM IP"
+    " GROUP BY time/5 AS tb, srcIP, destIP"
+)
 IN_SQL = "SELECT tb, last(len / 2.0) AS size FROM IP GROUP BY time/5 AS tb"
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, needs_captures]

@@ -1,4 +1,7 @@
-"""Queries without a temporal term from the command line: over captures one answer, and what check and explain say."""
+"""Queries without a temporal term from the command line.
+
+Over captures one answer, and what check and explain say.
+"""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ def test_a_wrong_entry_is_reported_with_its_line(
 def test_how_a_device_is_captured_can_be_configured_and_overridden(tmp_path: Path) -> None:
     file = tmp_path / "gscope.yaml"
     file.write_text(
-        "interfaces: {up: {device: eth1, fanout: 2, source: af_packet, timestamps: hardware, kernel_filter: off}}"
+        "interfaces: {up: {device: eth1, fanout: 2, source: af_packet, timestamps: hardware,"
+        " kernel_filter: off}}"
     )
     configured = load_config({}, file).interfaces
     expected = DeviceSettings(

@@ -1,4 +1,7 @@
-"""Answers of streams and of steps on one output: one order, and none waits for the other for ever."""
+"""Answers of streams and of steps on one output.
+
+One order, and none waits for the other for ever.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Streams that are answers, read from a log that is given by a script, also across its daemon's death."""
+"""Streams that are answers, read from a log that is given by a script.
+
+They are read also across its daemon's death.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,8 @@ def test_a_capture_that_goes_on_without_rows_clears_alerts_as_far_as_it_goes(
     times = [*range(LAST_ROW - 4, LAST_ROW + 1), *range(LAST_ROW + 1, LAST_PACKET + 1)]
     ids = [n if n <= LAST_ROW else 100 + n for n in times]
     write_pcap(capture, [(n * SECOND + n, udp(i)) for n, i in zip(times, ids, strict=True)])
-    # The second of the last packet is open at the end, so that the second of each pair stays raised.
+    # The second of the last packet is open at the end, so that the second of each pair stays
+    # raised.
     most = LAST_PACKET - 1 - LAST_ROW
     alerts = [
         silent(query, epoch, epochs)

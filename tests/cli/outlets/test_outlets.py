@@ -281,7 +281,10 @@ def test_rows_that_the_sink_holds_back_are_not_sent(tmp_path: Path, server: Hook
 
 
 def test_a_killed_run_sends_each_row_once(tmp_path: Path, server: HookServer) -> None:
-    """Killed between writing and recording: the rows are written again, and get the same numbers."""
+    """Killed between writing and recording.
+
+    The rows are written again, and get the same numbers.
+    """
     run = Run(tmp_path, url(server))
     run.write(10)
     run.await_record(10)
@@ -299,7 +302,10 @@ def test_a_killed_run_sends_each_row_once(tmp_path: Path, server: HookServer) ->
 def test_killed_before_the_answer_the_same_batch_is_sent_again(
     tmp_path: Path, server: HookServer
 ) -> None:
-    """The resumed run has more rows to send, but the batch ends where it did, and so has its key."""
+    """The resumed run has more rows to send.
+
+    The batch nevertheless ends where it did, and so has its key.
+    """
     server.answers = [503] * 1000
     run = Run(tmp_path, url(server))
     run.write(6)

@@ -1,4 +1,7 @@
-"""Rows of results as gauges: a scrape, read by the parser of Prometheus's client, against the rows."""
+"""Rows of results as gauges.
+
+A scrape, read by the parser of Prometheus's client, against the rows.
+"""
 
 from __future__ import annotations
 
@@ -247,7 +250,7 @@ def test_values_of_queries_over_queries_are_still_values(tmp_path: Path) -> None
         FLOWS.format(name="flows")
         + """;
 DEFINE { query_name big; } SELECT tb, srcIP, packets*8 AS eights, protocol FROM flows WHERE packets > 2;
-DEFINE { query_name hosts; } SELECT tb, packets, count(*) AS hosts FROM flows GROUP BY tb, packets"""
+DEFINE { query_name hosts; } SELECT tb, packets, count(*) AS hosts FROM flows GROUP BY tb, packets"""  # noqa: E501
     )
     for name, labels, gauges in (
         ("big", ["srcIP", "protocol"], ["eights"]),

@@ -1,4 +1,7 @@
-"""The spool against a plain list: whatever is read, dropped or killed, each row is accounted for."""
+"""The spool against a plain list.
+
+Whatever is read, dropped or killed, each row is accounted for.
+"""
 
 from __future__ import annotations
 

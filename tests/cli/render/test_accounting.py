@@ -43,7 +43,8 @@ def test_where_packets_and_tuples_are_while_a_run_lasts() -> None:
         "unsupported_packets": {"too_deep": 3, "unknown_linktype": 4},
     }
     assert list(standing_lines({"interfaces": [interface], "log": {**LOG, "open_tuples": 7}})) == [
-        "  100 packets received = 73 accepted + 5 malformed + 7 unsupported + 5 dropped + 10 unread",
+        "  100 packets received = 73 accepted + 5 malformed + 7 unsupported"
+        " + 5 dropped + 10 unread",
         "  1,000 partial tuples = 700 released + 200 waiting + 100 shed; 7 not logged yet",
     ]
     assert next(standing_lines({})) == "  0 packets received = 0 accepted"

@@ -29,8 +29,8 @@ def test_the_scheme_its_reason_and_the_columns_are_shown() -> None:
     most = "SELECT tb, srcIP, max(cnt) AS most FROM flows GROUP BY tb, srcIP"
     assert _section(FLOWS + most) == [
         "  LFTA flows keeps groups by srcIP",
-        "    so that groups of query are whole: packets chosen one by one would break query, max(cnt): "
-        "of estimated groups, only sums of their counts and sums are estimates",
+        "    so that groups of query are whole: packets chosen one by one would break "
+        "query, max(cnt): of estimated groups, only sums of their counts and sums are estimates",
         "  flows: rows of the full answer",
         "    all packets of a row agree in srcIP",
         "    compatible with srcIP, destIP",
@@ -127,7 +127,8 @@ def test_each_clause_of_the_sampling_operator_has_a_line() -> None:
 
 def test_the_node_that_makes_estimates_is_named() -> None:
     share = (
-        "DEFINE { query_name 'total'; } SELECT tb, count(*) AS cnt FROM TCP GROUP BY time/60 AS tb; "
+        "DEFINE { query_name 'total'; } "
+        "SELECT tb, count(*) AS cnt FROM TCP GROUP BY time/60 AS tb; "
         "SELECT A.tb, A.srcIP, A.cnt / B.cnt AS share FROM flows A, total B WHERE A.tb = B.tb"
     )
     found = _section(FLOWS + share)

@@ -43,7 +43,8 @@ def test_a_run_that_its_limits_ended_lost_nothing() -> None:
     outcome.is_complete = True
     assert is_whole(outcome)
     assert list(summary_lines(outcome, {"q": 5})) == [
-        "gscope: 1,000 packets received = 990 accepted + 10 unread; 5 rows in 1.2 s (complete by LIMIT)"
+        "gscope: 1,000 packets received = 990 accepted + 10 unread;"
+        " 5 rows in 1.2 s (complete by LIMIT)"
     ]
 
 
@@ -246,8 +247,8 @@ def test_a_daemon_that_died_is_a_loss_and_reported_as_what_it_took_at_most() -> 
     outcome = _outcome(_interface(), lftas={"a@x": counters, "b@x": counters})
     assert not is_whole(outcome)
     assert list(summary_lines(outcome, {"q": 1}))[1:] == [
-        "  the capture daemon was restarted 2 times: no packets were captured for 3.4 s, and up to 14 partial"
-        " tuples of open groups were lost"
+        "  the capture daemon was restarted 2 times: no packets were captured for 3.4 s,"
+        " and up to 14 partial tuples of open groups were lost"
     ]
 
 
@@ -283,7 +284,8 @@ def test_epochs_that_may_lack_packets_are_named() -> None:
     assert list(summary_lines(outcome, {"q": 1}))[1:] == [
         "  3 epochs of flows may lack rows or packets: the kernel dropped packets (28 to 30)",
         "  1 epoch of flows may lack rows or packets: the capture daemon was restarted (31)",
-        "  1 epoch of hosts may lack rows or packets: rows were shed for want of disk space (? to 5)",
+        "  1 epoch of hosts may lack rows or packets:"
+        " rows were shed for want of disk space (? to 5)",
     ]
 
 

@@ -55,14 +55,17 @@ def test_very_many_slices_are_counted() -> None:
     [
         (
             "SELECT srcIP, count(*) FROM TCP [RANGE '1 min' SLIDE '1 sec'] GROUP BY srcIP",
-            "slices of the last 1 min wait on disk, at most 60 with a row for each of their groups, "
-            "and a row for each live group; a slice is read when it enters a window, leaves it, and "
+            "slices of the last 1 min wait on disk, "
+            "at most 60 with a row for each of their groups, "
+            "and a row for each live group; "
+            "a slice is read when it enters a window, leaves it, and "
             "at most once in between",
         ),
         (
             "SELECT srcIP, sum(len / 2.0) as s, count(*) FROM TCP [RANGE '1 min' SLIDE '1 sec']"
             " GROUP BY srcIP",
-            "rows of the last 1 min wait on disk, none in memory; each is read again for each of the "
+            "rows of the last 1 min wait on disk, none in memory; "
+            "each is read again for each of the "
             "60 windows that hold it, because no partials of slices add up to sum_len_2_0",
         ),
         (

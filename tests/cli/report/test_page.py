@@ -1,4 +1,7 @@
-"""Pages as Chromium shows them: without complaints, without requests, with the values of the rows."""
+"""Pages as Chromium shows them.
+
+Without complaints, without requests, with the values of the rows.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,8 @@ def test_lines_are_drawn_where_their_values_are(browser: Chromium, tmp_path: Pat
     }
     browser.open(written(report_of(rows_of(RATES, columns)), tmp_path / "r.html"))
     (path,) = browser.value(
-        "[...document.querySelectorAll('#p1-1 .wide .mark-line path')].map((p) => p.getAttribute('d'))"
+        "[...document.querySelectorAll('#p1-1 .wide .mark-line path')]"
+        ".map((p) => p.getAttribute('d'))"
     )
     points = [tuple(map(float, each)) for each in re.findall(r"(-?[\d.]+),(-?[\d.]+)", path)]
     expected = dict(zip(seconds, columns["packets"], strict=True))
@@ -302,7 +306,8 @@ def test_keys_and_the_pointer_read_points_out(browser: Chromium, tmp_path: Path)
         assert browser.value(readout) == f"2023-11-14 22:14:{shown}"
     box = browser.value(
         "(() => { document.querySelector('#p1-3').scrollIntoView();"
-        " const b = document.querySelector('#p1-3 .wide .root .background').getBoundingClientRect();"
+        " const b ="
+        " document.querySelector('#p1-3 .wide .root .background').getBoundingClientRect();"
         " return [b.left, b.top, b.width, b.height]; })()"
     )
     browser.point(box[0] + box[2] * 0.52, box[1] + box[3] / 2)
@@ -314,7 +319,7 @@ def test_keys_and_the_pointer_read_points_out(browser: Chromium, tmp_path: Path)
 LABELS = """[...document.querySelectorAll("figure svg")].filter((s) => s.getClientRects().length).map(
   (s) => [...s.querySelectorAll(".role-axis-label text")]
     .filter((t) => t.getAttribute("opacity") !== "0" && t.textContent)
-    .map((t) => { const b = t.getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]; }))"""
+    .map((t) => { const b = t.getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom]; }))"""  # noqa: E501
 
 
 def overlaps(boxes: list[tuple[float, ...]]) -> int:
@@ -408,7 +413,10 @@ def test_lines_and_text_stand_out_from_the_background(
         assert contrast(colour) >= 3, colour
     for element in ("h1", "dt", "caption", "td", "a", ".role-axis-label text"):
         kind = "fill" if "text" in element else "color"
-        script = f"(e => e ? getComputedStyle(e).{kind} : 'rgb(127,127,127)')(document.querySelector({element!r}))"
+        script = (
+            f"(e => e ? getComputedStyle(e).{kind} : 'rgb(127,127,127)')"
+            f"(document.querySelector({element!r}))"
+        )
         if browser.value(f"document.querySelector({element!r}) !== null"):
             assert contrast(hexadecimal(script)) >= 4.5, element
 
@@ -424,7 +432,8 @@ def test_rows_beyond_the_bound_are_counted(browser: Chromium, tmp_path: Path) ->
     cells = browser.value(CELLS)
     assert [int(row[1]) for row in cells] == list(range(number - 1, number - 1 - MOST_SHOWN, -1))
     assert browser.value("document.querySelector('table.rows caption').textContent") == (
-        "The first 1,000 of 10,000 rows, in descending order of packets; 9,000 are not in this file."
+        "The first 1,000 of 10,000 rows, in descending order of packets;"
+        " 9,000 are not in this file."
     )
     assert browser.complaints == []
 

@@ -40,7 +40,10 @@ def answer(text: str, style: TimeStyle = TimeStyle.UTC) -> ReportAnswer:
 def rows_of(
     text: str, columns: Mapping[str, Sequence[Any]], style: TimeStyle = TimeStyle.UTC
 ) -> AnsweredRows:
-    """Return rows of a query; a column ``second`` or ``timestamp`` is in seconds after ``BEGAN``."""
+    """Return rows of a query.
+
+    A column ``second`` or ``timestamp`` is in seconds after ``BEGAN``.
+    """
     rows = AnsweredRows(answer(text, style))
     made = {name: _array(name, values) for name, values in columns.items()}
     rows.add(pa.table(made))

@@ -284,7 +284,7 @@ for chunk in client.do_get(flight.Ticket(json.dumps(ticket)), options):
         store.executemany("INSERT INTO pulled VALUES (?)", [(n,) for n in chunk.data["n"].to_pylist()])
         store.execute("DELETE FROM place")
         store.execute("INSERT INTO place VALUES (?)", (chunk.app_metadata.to_pybytes().decode(),))
-"""
+"""  # noqa: E501
 
 
 def test_a_puller_that_is_killed_and_comes_back_has_each_row_once(

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 PACKETS = 40
 SELECTED = "DEFINE {{ query_name 's{0}'; }} SELECT time, srcPort FROM UDP WHERE srcPort = {0}"
-COUNTED = "DEFINE {{ query_name 'c{0}'; }} SELECT tb, count(*) FROM UDP WHERE srcPort > {0} GROUP BY time/10 AS tb"
+COUNTED = (
+    "DEFINE {{ query_name 'c{0}'; }} SELECT tb, count(*) FROM UDP WHERE srcPort > {0}"
+    " GROUP BY time/10 AS tb"
+)
 
 
 @pytest.mark.parametrize(

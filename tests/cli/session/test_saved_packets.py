@@ -86,7 +86,8 @@ def test_a_file_for_packets_is_a_name(value: str) -> None:
         "SELECT * FROM PKT",
         f"{HTTPS} ORDER BY srcIP",
         f"SELECT srcIP FROM ({HTTPS})",
-        "MERGE x.time : y.time FROM (SELECT time, len FROM a.TCP) x, (SELECT time, len FROM b.UDP) y",
+        "MERGE x.time : y.time"
+        " FROM (SELECT time, len FROM a.TCP) x, (SELECT time, len FROM b.UDP) y",
         "SELECT time, tls_sni(TCP_data) AS name FROM TCP WHERE destPort = 443",
     ],
 )

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from gscope.queries.plan.program import Program
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
-QUERY = "SELECT tb, srcPort, count(*) AS packets, sum(len) AS bytes FROM UDP GROUP BY time/60 AS tb, srcPort"
+QUERY = (
+    "SELECT tb, srcPort, count(*) AS packets, sum(len) AS bytes FROM UDP"
+    " GROUP BY time/60 AS tb, srcPort"
+)
 
 
 def config(**given: str) -> Config:

@@ -1,4 +1,7 @@
-"""Files of live runs: they grow, and a run that was killed at any moment goes on where it was on record."""
+"""Files of live runs.
+
+They grow, and a run that was killed at any moment goes on where it was on record.
+"""
 
 from __future__ import annotations
 

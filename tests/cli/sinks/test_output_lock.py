@@ -48,7 +48,8 @@ def test_a_part_is_a_file_of_its_own(kind: str, tmp_path: Path) -> None:
     number = staged.name.replace("000001", "000002")
     parts.publish()
     (folder / number).symlink_to(victim)
-    # Its name has the second of its beginning in it: either another name, or an error; never the victim.
+    # Its name has the second of its beginning in it: either another name, or an error; never the
+    # victim.
     with suppress(GscopeError):
         parts.write(table)
         parts.settle()

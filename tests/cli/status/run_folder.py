@@ -1,4 +1,7 @@
-"""A run's folder as its processes leave it, made by the parts that write it, without any process."""
+"""A run's folder as its processes leave it.
+
+It is made by the parts that write it, without any process.
+"""
 
 from __future__ import annotations
 

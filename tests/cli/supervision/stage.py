@@ -44,13 +44,13 @@ FINISHES = """
 while sys.stdin.readline().strip() != "connect": pass
 emit("commit", step=1, outputs=[], bounds={}, late_tuples={"q": 2}, shed_tuples={}, trimmed_tuples={}, incomplete=[], incomplete_epochs={}, undecodable={"tls_sni": 3}, wrapped_sums={"p": 4}, foreign={}, crowded_out={})
 emit("finished", phases={})
-"""
+"""  # noqa: E501
 ANSWERS = READY + FINISHES
 COMMITS = """
 emit("ready")
 while sys.stdin.readline().strip() != "connect": pass
 emit("commit", step=STEP, outputs=[], bounds={}, late_tuples={}, shed_tuples={}, trimmed_tuples={}, incomplete=[], incomplete_epochs={}, undecodable={}, wrapped_sums={}, foreign={}, crowded_out={})
-"""
+"""  # noqa: E501
 HEAD = """
 import json, os, signal, sys, time
 from pathlib import Path

@@ -312,7 +312,8 @@ def test_wide_answers_follow_the_column_that_sorts() -> None:
     names = [f"count{n:02}" for n in range(12)]
     columns = ", ".join(f"count(*) AS {name}" for name in names)
     model = model_of(
-        f"DEFINE {{ query_name wide; }} SELECT minute, srcIP, {columns} FROM IP GROUP BY minute(time), srcIP"
+        "DEFINE { query_name wide; }"
+        f" SELECT minute, srcIP, {columns} FROM IP GROUP BY minute(time), srcIP"
     )
     data = {"srcIP": pa.array(["10.0.0.1", "10.0.0.2"])}
     data |= {name: pa.array([n, 99 - n]) for n, name in enumerate(names)}

@@ -121,7 +121,8 @@ def test_a_full_disk_ends_the_recording_and_not_the_view(
     add(model, 1)
     recorder.advance()
     assert notices == [
-        f"recording has ended: {path}: no space left on device; recorded 0 rows of talkers in {path}"
+        f"recording has ended: {path}: no space left on device;"
+        f" recorded 0 rows of talkers in {path}"
     ]
     recorder.stop()
     assert len(notices) == 1

@@ -1,4 +1,7 @@
-"""Names of networks: a table gives what a search of all networks gives, and errors name the line."""
+"""Names of networks.
+
+A table gives what a search of all networks gives, and errors name the line.
+"""
 
 from __future__ import annotations
 

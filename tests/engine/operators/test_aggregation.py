@@ -1,4 +1,7 @@
-"""What an aggregation releases and when: whole epochs, each in one step, once all inputs passed it."""
+"""What an aggregation releases and when.
+
+Whole epochs, each in one step, once all inputs passed it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a merge releases, and when: rows in the order of their time, each once, simultaneous ones at once."""
+"""What a merge releases, and when.
+
+Rows in the order of their time, each once, simultaneous ones at once.
+"""
 
 from __future__ import annotations
 

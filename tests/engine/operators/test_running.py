@@ -1,4 +1,7 @@
-"""What a running aggregation releases: epochs in pieces while groups live, with the state they left."""
+"""What a running aggregation releases.
+
+Epochs in pieces while groups live, with the state they left.
+"""
 
 from __future__ import annotations
 

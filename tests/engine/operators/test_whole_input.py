@@ -1,4 +1,7 @@
-"""A whole input is one epoch: one step answers it when all its streams have ended, whatever came and whatever died."""
+"""A whole input is one epoch.
+
+One step answers it when all its streams have ended, whatever came and whatever died.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ def beat(stream: str, sequence: int) -> Heartbeat:
 
 
 def steps_of(steps: Steps) -> list[tuple[str, bool, int]]:
-    """The query, whether it has a row of its own, and the rows read, of each work up to the last step."""
+    """The query, whether it has a row of its own, and the rows read.
+
+    They are of each work up to the last step.
+    """
     found = []
     while (step := steps.next()) is not None:
         found += [(w.node.query, w.makes_row, w.rows) for w in step.works if w.reads_rows]

@@ -272,7 +272,7 @@ def test_windows_along_seconds_end_in_nanoseconds() -> None:
         DEFINE { query_name 'w'; } SELECT window_end, sum(s*1.0) AS s FROM seconds [RANGE 18 SLIDE 15];
         DEFINE { query_name 'top'; }
         SELECT e, count(*) AS n FROM w GROUP BY window_end / INTERVAL '60 sec' AS e
-    """
+    """  # noqa: E501
     compiled = compile_queries([QueryText(text, "q.gsql")], CompileContext(("a",))).program
     times = EventTimes(compiled)
     assert times.of("w", 30) == 30 * SECOND

@@ -35,8 +35,10 @@ class Query:
 def compiled(text: str) -> Query:
     """The query over the result of another, so that its node reads plain rows."""
     source = (
-        "DEFINE { query_name 'src'; } SELECT tb, srcIP as ip, ttl as n, len as x, FLOAT(window) as f,"
-        " STRING(len) as s, interface as i FROM TCP GROUP BY time/10 as tb, srcIP, ttl, len, window,"
+        "DEFINE { query_name 'src'; }"
+        " SELECT tb, srcIP as ip, ttl as n, len as x, FLOAT(window) as f,"
+        " STRING(len) as s, interface as i FROM TCP"
+        " GROUP BY time/10 as tb, srcIP, ttl, len, window,"
         " interface;"
     )
     made = compile_queries(

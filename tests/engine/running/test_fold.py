@@ -24,7 +24,8 @@ QUERIES = [
     " CLOSING_WHEN or_aggr(x) = 1 OR count(*) = 0",
     "SELECT tb, ip, i, running_sum(x), running_count(*), running_count(x), sum(x), max(ip), min(n)"
     " FROM src GROUP BY tb, ip, i CLOSING_WHEN running_count(*) > 4 and count(*) = 0",
-    "SELECT tb, moving_sum(x, 3), moving_avg(x, 2), moving_avg(f, 3), moving_sum(f, 1), ewma(f, 0.3)"
+    "SELECT tb, moving_sum(x, 3), moving_avg(x, 2), moving_avg(f, 3),"
+    " moving_sum(f, 1), ewma(f, 0.3)"
     " FROM src GROUP BY tb CLOSING_WHEN moving_sum(n, 4) IS NULL",
     "SELECT tb * 10 as t, n % 2 as odd, ewma(x, 1), running_sum(f), sum_of_dups(f), sum_of_dups(s)"
     " FROM src GROUP BY tb, n HAVING count(*) > 0 AND n <> 3 CLOSING_WHEN count(x) = 1",

@@ -1,4 +1,7 @@
-"""Groups in a sample whose thresholds fall and rise: those answered are the ones that a loop knows."""
+"""Groups in a sample whose thresholds fall and rise.
+
+Those answered are the ones that a loop knows.
+"""
 
 from __future__ import annotations
 

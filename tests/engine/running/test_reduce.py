@@ -27,10 +27,12 @@ CLOSING = "CLOSING_WHEN count(*) = 0"
 QUERIES = [
     "SELECT tb, vlan, ethertype, count(*) as c, max(caplen) as l, running_sum(ttl) as n FROM IP"
     f" GROUP BY time/10 as tb, vlan, ethertype {CLOSING}",
-    "SELECT tb, srcIP, srcPort, sum(window) as s, count(window) as c, min(ttl) as l, max(timestamp) as m,"
+    "SELECT tb, srcIP, srcPort, sum(window) as s, count(window) as c, min(ttl) as l,"
+    " max(timestamp) as m,"
     " or_aggr(flags) as o, and_aggr(flags) as a, xor_aggr(flags) as x, running_count(*) as n,"
     f" sum_of_dups(sequence_number) as d FROM TCP GROUP BY time/10 as tb, srcIP, srcPort {CLOSING}",
-    "SELECT tb, srcIP, first(window) as f, last(window) as l, last(time) as t, count(*) as c, running_count(*) as n"
+    "SELECT tb, srcIP, first(window) as f, last(window) as l, last(time) as t, count(*) as c,"
+    " running_count(*) as n"
     f" FROM TCP GROUP BY time/10 as tb, srcIP {CLOSING}",
     f"SELECT tb, sum_of_dups(destIP) as d FROM TCP GROUP BY time/10 as tb {CLOSING}",
 ]

@@ -42,7 +42,7 @@ SELECT tb, host, count(*) as n, running_count(*) as total FROM TCP
 GROUP BY time/10 as tb, str_truncate(TCP_data, 1) as host CLOSING_WHEN running_count(*) > 3 and count(*) = 0;
 DEFINE { query_name 'pairs'; }
 SELECT pair, sum(n) as n, running_sum(total) as totals FROM hosts GROUP BY tb/2 as pair CLOSING_WHEN FALSE;
-"""
+"""  # noqa: E501
 
 
 CLOSES_WHEN_EMPTY = """

@@ -15,7 +15,10 @@ MASK = (1 << 64) - 1
 
 @dataclass
 class ThresholdSampler:
-    """Subset-sum sampling of one supergroup: Duffield, Lund and Thorup; dynamic by Johnson et al."""
+    """Subset-sum sampling of one supergroup.
+
+    It is by Duffield, Lund and Thorup; dynamic by Johnson et al.
+    """
 
     size: int
     z: float = 200.0

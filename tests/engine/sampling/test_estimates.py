@@ -50,7 +50,10 @@ def heavy_tailed(chance: random.Random, count: int) -> list[Packet]:
 
 @pytest.mark.parametrize("count", [80, 300])
 def test_threshold_samples_estimate_the_sum_of_any_part(count: int) -> None:
-    """The whole is short by a few thresholds at most; of a part, two standard errors cover nine in ten."""
+    """The whole is short by a few thresholds at most.
+
+    Of a part, two standard errors cover nine in ten.
+    """
     covered = 0
     for number in range(RUNS):
         packets = heavy_tailed(random.Random(number), count)

@@ -1,4 +1,7 @@
-"""Superaggregates of FLOAT with infinities, NaN, NULL and very different sizes, as groups come and go."""
+"""Superaggregates of FLOAT, as groups come and go.
+
+They are of infinities, NaN, NULL and very different sizes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compiled kernels on disk: shared by processes, compiled again if damaged, not needed to answer."""
+"""Compiled kernels on disk.
+
+Shared by processes, compiled again if damaged, not needed to answer.
+"""
 
 from __future__ import annotations
 

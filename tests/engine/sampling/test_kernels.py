@@ -25,7 +25,7 @@ SELECT tb, srcIP, HX, count(*), Kth_smallest_value$(HX, 6), count_distinct$(*) F
 WHERE HX <= Kth_smallest_value$(HX, 6) GROUP BY time/20 AS tb, srcIP, H(destPort) AS HX SUPERGROUP BY tb, srcIP
 HAVING HX <= Kth_smallest_value$(HX, 6)
 CLEANING WHEN count_distinct$(*) >= 8 CLEANING BY HX <= Kth_smallest_value$(HX, 6)
-"""
+"""  # noqa: E501
 EVERYTHING = """
 DEFINE { max_groups 40; }
 SELECT tb, srcIP, destPort, count(*), count(win), sum(win), min(win), max(frac), avg(win), first(destIP),
@@ -39,7 +39,7 @@ HAVING ssfinal_clean(sum(len)) AND NOT (max(frac) < min$(win) AND avg(win) > 200
 CLEANING_WHEN ssdo_clean() OR local_count(9) OR max$(frac) > 1e9
 CLEANING_BY ssclean_with(sum(len)) AND count(*) >= current_bucket() - first(current_bucket())
   OR coalesce(min(win), 0) % 7 = -1 OR destPort <= Kth_smallest_value$(destPort, 3) OR sum(frac) > 3.0
-"""
+"""  # noqa: E501
 
 
 def stream(seed: int, count: int) -> list[Packet]:
@@ -132,7 +132,8 @@ def test_a_kernel_that_numba_cannot_compile_or_load_is_run_by_python(
 
 def test_integers_wrap_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
     query = Sampled(
-        "SELECT tb, sum(big), count$(*) FROM (SELECT time, len + 9223372036854775000 AS big FROM IP) AS q GROUP BY time/20 AS tb"
+        "SELECT tb, sum(big), count$(*)"
+        " FROM (SELECT time, len + 9223372036854775000 AS big FROM IP) AS q GROUP BY time/20 AS tb"
     )
     (row,) = query.answers([packet(1, 700), packet(2, 700), packet(3, 700)])[0]
     assert row[1] == (3 * (9223372036854775000 + 700) + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,8 +1,8 @@
 """What LFTAs leave out beforehand changes no answer of the sampling operator, bit for bit.
 
-The same packets pass through compiled LFTAs with and without a pre-sample: on two interfaces, one of
-them with two lanes, out of order within the skew, and with a daemon that is restarted in the middle
-of a window. The streams of both are folded alike.
+The same packets pass through compiled LFTAs with and without a pre-sample: on two interfaces, one
+of them with two lanes, out of order within the skew, and with a daemon that is restarted in the
+middle of a window. The streams of both are folded alike.
 """
 
 from __future__ import annotations
@@ -124,8 +124,12 @@ class Streams:
     def _lane(self, name: str, packets: list[RawPacket], restart: int) -> Iterator[None]:
         for part in (packets[: 5 * restart], packets[5 * restart :]):
             engine = LftaRuntime(
-                self.lftas, name, LftaSettings(batch_rows=32), load_kernel(self.lftas), self._emit(name)
-            )  # fmt: skip
+                self.lftas,
+                name,
+                LftaSettings(batch_rows=32),
+                load_kernel(self.lftas),
+                self._emit(name),
+            )
             for block in blocks_of(part, 50):
                 engine.process(block, 0)
                 engine.heartbeat(int(block.time_ns[: block.count].max()), 2 * SKEW_NS)

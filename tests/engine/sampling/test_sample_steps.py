@@ -1,7 +1,8 @@
 """The operator in steps: one answer for all batchings of packets, heartbeats and restarts.
 
-Batches hold packets of several windows, arrive from two interfaces in any interleaving, and are read
-in part by some steps; a restart may come between any two steps. Segments and states are real files.
+Batches hold packets of several windows, arrive from two interfaces in any interleaving, and are
+read in part by some steps; a restart may come between any two steps. Segments and states are real
+files.
 """
 
 from __future__ import annotations

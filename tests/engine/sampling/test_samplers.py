@@ -37,7 +37,7 @@ SUBSET_SUM = """
 SELECT tb, uts, srcIP, destIP, UMAX(sum(len), ssthreshold()) FROM PKTS WHERE ssample(len,{size})=TRUE
 GROUP BY time/20 as tb, srcIP, destIP, uts HAVING ssfinal_clean(sum(len))=TRUE
 CLEANING WHEN ssdo_clean()=TRUE CLEANING BY ssclean_with(sum(len))=TRUE
-"""
+"""  # noqa: E501
 BY_SOURCE = """
 SELECT tb, srcIP, uts, UMAX(sum(len), ssthreshold()) FROM IP WHERE ssample(len, {size}) = TRUE
 GROUP BY time/20 AS tb, srcIP, uts SUPERGROUP BY srcIP
@@ -106,7 +106,10 @@ def by_window(packets: list[Packet]) -> dict[int, list[Packet]]:
 def in_steps(
     query: Sampled, packets: list[Packet], chance: random.Random, folder: Path
 ) -> list[Row]:
-    """The answers of the operator, in steps of random windows, some of its states in a file between."""
+    """The answers of the operator, in steps of random windows.
+
+    Some of its states are in a file between.
+    """
     steps: list[list[Packet]] = [[]]
     for window in by_window(packets).values():
         if chance.random() < 0.4:

@@ -119,7 +119,8 @@ def test_a_state_that_json_does_not_give_back_is_refused(attributes: str, messag
 def test_a_state_is_the_same_whether_it_was_saved_or_not() -> None:
     """``initialize`` gets a copy, so a list that it keeps and changes belongs to one window."""
     query = offered(
-        "self.seen = before.seen if before else {'n': [float('nan'), 2**70, -0.0, None, True, 'é']};"
+        "self.seen = before.seen if before"
+        " else {'n': [float('nan'), 2**70, -0.0, None, True, 'é']};"
         " self.seen['n'].append(1); self.left += len(self.seen['n'])"
     )
     windows = [[packet(n * 10**10, 40, 1, 1)] for n in range(4)]

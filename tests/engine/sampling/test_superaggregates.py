@@ -98,8 +98,14 @@ def above(value: int | None, other: int | None) -> bool:
     return value is not None and other is not None and value > other
 
 
-SHOWN = "sum$(win), count$(win), count$(*), min$(len), max$(win), first$(win), count_distinct$(*), count_distinct$(destPort)"
-SOURCE = "(SELECT time, time_ns, srcIP, destPort, len, CASE WHEN ttl > 50 THEN ttl END AS win FROM IP) AS q"
+SHOWN = (
+    "sum$(win), count$(win), count$(*), min$(len), max$(win), first$(win), count_distinct$(*),"
+    " count_distinct$(destPort)"
+)
+SOURCE = (
+    "(SELECT time, time_ns, srcIP, destPort, len, CASE WHEN ttl > 50 THEN ttl END AS win"
+    " FROM IP) AS q"
+)
 
 
 def shown(window: Window, _: Row, group: list[Packet]) -> Row:

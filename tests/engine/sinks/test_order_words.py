@@ -1,4 +1,7 @@
-"""The order of long tables, which are sorted in other ways than short ones, against Python's sort."""
+"""The order of long tables against Python's sort.
+
+They are sorted in other ways than short ones.
+"""
 
 from __future__ import annotations
 

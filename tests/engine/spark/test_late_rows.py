@@ -42,7 +42,8 @@ Query b: SELECT time, len FROM two.IP;
 QUERIES = {
     "merged": "Query merged: MERGE a.time : b.time FROM a, b",
     "slack": "Query slack: MERGE a.time : b.time SLACK 3 FROM a, b",
-    "joined": "Query joined: SELECT a.time, a.len, b.len OUTER_JOIN FROM a, b WHERE a.time = b.time",
+    "joined": "Query joined: SELECT a.time, a.len, b.len OUTER_JOIN FROM a, b"
+    " WHERE a.time = b.time",
     "near": """Query near: SELECT coalesce(a.time, b.time) AS t, a.len, b.len
         FROM a FULL JOIN b ON b.time BETWEEN a.time AND a.time + 5""",
     "near_second": """Query near_second: SELECT coalesce(a.time, b.time) AS t, a.len, b.len

@@ -74,7 +74,10 @@ def log_of_epochs(
 
 
 class Life:
-    """A job from its start to its end, as a process would live it: what it knows is in ``folder``."""
+    """A job from its start to its end, as a process would live it.
+
+    What it knows is in ``folder``.
+    """
 
     def __init__(
         self, spark: SparkSession, program: Program, messages: list[Message], folder: Path
@@ -104,7 +107,10 @@ class Life:
 def test_a_job_that_comes_back_after_an_hour_of_epochs_answers_them_all(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It had answered two minutes, dies in the middle of the hour's step, and comes back once more."""
+    """It had answered two minutes, and dies in the middle of the hour's step.
+
+    It comes back once more.
+    """
     epochs, rows, before = 3720, 60, 120
     program, messages = log_of_epochs(tmp_path / "log", epochs, rows)
     assert (epochs - before) * rows > evaluation.SMALL_STEP_ROWS

@@ -1,4 +1,7 @@
-"""Folds beside the tasks of a step: each reads results that are there, and a failure ends the step."""
+"""Folds beside the tasks of a step.
+
+Each reads results that are there, and a failure ends the step.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ DEFINE { query_name 'over_query'; }
 SELECT tb, srcIP, sum(c) as c, running_sum(c) as n FROM y GROUP BY tb, srcIP CLOSING_WHEN sum(c) = 0;
 DEFINE { query_name 'over_packets'; }
 SELECT tb, srcIP, running_count(*) as n FROM UDP GROUP BY time/10 as tb, srcIP CLOSING_WHEN count(*) = 0
-"""
+"""  # noqa: E501
 FOLDER = Path("answers")
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 QUERIES = """
 DEFINE { query_name 'flows'; } SELECT tb, srcIP, count(*) AS c FROM IP GROUP BY time/10 AS tb, srcIP;
 DEFINE { query_name 'talkers'; } SELECT tb2, count(*) AS n FROM flows GROUP BY tb/6 AS tb2
-"""
+"""  # noqa: E501
 
 
 def steps_with_carry(*rows: int) -> Steps:

@@ -1,4 +1,7 @@
-"""Thresholds over epochs against a loop over all of their times; hashes of segments against the plain one."""
+"""Thresholds over epochs against a loop over all of their times.
+
+Hashes of segments against the plain one.
+"""
 
 from __future__ import annotations
 

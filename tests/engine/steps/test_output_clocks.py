@@ -1,4 +1,7 @@
-"""How far the columns of results had come when the input ended, by arithmetic on its last packets."""
+"""How far the columns of results had come when the input ended.
+
+It is known by arithmetic on its last packets.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ DEFINE { query_name coarse; } SELECT hour, count(*) AS groups FROM fine GROUP BY
 DEFINE { query_name other; } SELECT tb, count(*) AS n FROM b.up.IP GROUP BY time/20 AS tb;
 DEFINE { query_name both; } SELECT f.tb, f.n, o.n AS others FROM fine f JOIN other o
 ON f.tb/2 = o.tb;
-"""
+"""  # noqa: E501
 BASE_S = 1_700_000_400
 
 

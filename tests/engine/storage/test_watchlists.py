@@ -63,7 +63,8 @@ def test_an_empty_field_is_null_and_of_a_text_empty(tmp_path: Path) -> None:
         (b"1\n10.0.0.999\n", "list.csv:2: invalid INT: '10.0.0.999'"),
         (
             b"1,2\n",
-            "list.csv:1: invalid number of fields: expected 1, as the watchlist list declares, got 2",
+            "list.csv:1: invalid number of fields:"
+            " expected 1, as the watchlist list declares, got 2",
         ),
         (b"99999999999999999999\n", "invalid INT"),
         (b"\xff\xfe\n", "cannot read"),

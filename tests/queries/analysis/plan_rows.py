@@ -19,7 +19,10 @@ _TRUE = Literal(True, GsqlType.BOOL)
 
 
 def rows_of(node: Node, streams: Mapping[str, Sequence[Row]]) -> list[Row]:
-    """The rows of a plan over ``streams``; a join gives them epoch by epoch, within one in the worst order."""
+    """The rows of a plan over ``streams``.
+
+    A join gives them epoch by epoch, within one in the worst order.
+    """
     match node:
         case QueryScan():
             return list(streams[node.query])
@@ -91,7 +94,10 @@ def _is_pair(join: Join, left: Row, right: Row) -> bool:
 
 
 def _home(join: Join, left: Row | None, right: Row | None) -> int:
-    """The epoch that a row is answered with: of a RIGHT interval join the right's, else the left's."""
+    """The epoch that a row is answered with.
+
+    Of a RIGHT interval join the right's, else the left's.
+    """
     first = 1 if join.interval is not None and join.kind is JoinKind.RIGHT_OUTER else 0
     if (left, right)[first] is not None:
         return _epoch(join.epochs[first], left or {}, right or {})

@@ -247,7 +247,7 @@ Query subnet_stats: SELECT tb, subnet, destIP, count(*), sum(len) FROM TCP
   GROUP BY time/60 as tb, srcIP & 0xFFFFFFF0 as subnet, destIP;
 Query tcp_count: SELECT time, srcIP, destIP, srcPort, COUNT(*) FROM TCP
   GROUP BY time, srcIP, destIP, srcPort
-"""
+"""  # noqa: E501
 
 
 def test_published_queries_are_understood() -> None:

@@ -1,4 +1,7 @@
-"""``sample_groups``, ``x_low`` and ``x_high``: what the names stand for, and where they are refused."""
+"""``sample_groups``, ``x_low`` and ``x_high``.
+
+What the names stand for, and where they are refused.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,8 @@ def test_group_by_all_does_not_group_by_them() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT tb, srcIP, max(len) AS most, most_low, most_high FROM TCP GROUP BY time/60 AS tb, srcIP",
+        "SELECT tb, srcIP, max(len) AS most, most_low, most_high FROM TCP"
+        " GROUP BY time/60 AS tb, srcIP",
         "SELECT tb, max(len) AS most, most_low, most_high FROM TCP GROUP BY time/60 AS tb",
         f"{TOTAL.format('max(len) AS most, most_low, most_high')} NOT SAMPLED",
         "SELECT time, len AS most, most_low, most_high FROM TCP",

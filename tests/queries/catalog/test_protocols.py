@@ -1,4 +1,7 @@
-"""The protocol tables: inheritance, spellings, and agreement with what the capture side computes."""
+"""The protocol tables.
+
+Inheritance, spellings, and agreement with what the capture side computes.
+"""
 
 from __future__ import annotations
 

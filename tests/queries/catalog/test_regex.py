@@ -1,4 +1,7 @@
-r"""Regular expressions: Python's on what both have, refused where RE2 has them not, and quick whatever the text is."""
+r"""Regular expressions.
+
+Python's on what both have, refused where RE2 has them not, and quick whatever the text is.
+"""
 
 from __future__ import annotations
 

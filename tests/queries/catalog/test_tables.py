@@ -1,4 +1,7 @@
-"""Tables of constants hold exactly their values, and a membership test says so as an IN list does."""
+"""Tables of constants hold exactly their values.
+
+A membership test says so as an IN list does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Wide, long and deep queries compile in seconds or are refused with a place and a remedy, never by an accident."""
+"""Wide, long and deep queries compile in seconds or are refused.
+
+That is with a place and a remedy, never by an accident.
+"""
 
 from __future__ import annotations
 

@@ -19,12 +19,13 @@ def _select(text: str) -> nodes.Select:
     return query.body
 
 
-# ------------------------------------------------------------------------------------------------------- files
+# -------------------------------------------------------------------------------------------- files
 
 
 def test_queries_are_separated_by_semicolons_and_comments_are_skipped() -> None:
     file = parse(
-        "\ufeff-- first\nQuery a: SELECT x FROM q; // second\n;/* third; 'not text */\nQuery b: SELECT y FROM a;\n;",
+        "\ufeff-- first\nQuery a: SELECT x FROM q; // second\n"
+        ";/* third; 'not text */\nQuery b: SELECT y FROM a;\n;",
         "f.gsql",
     )
     assert [query.name for query in file.queries] == ["a", "b"]
@@ -49,7 +50,8 @@ def test_define_and_param_come_in_either_order() -> None:
         "DEFINE { visibility 'external'; N -5; W word; } PARAM { n uint; m STRING } SELECT a FROM q"
     )
     second = parse(
-        "param { n uint; m STRING; } define { visibility 'external'; N -5; W 'word' } select a from q"
+        "param { n uint; m STRING; } define { visibility 'external'; N -5; W 'word' }"
+        " select a from q"
     )
     assert first == second
     (query,) = first.queries
@@ -88,7 +90,8 @@ def test_a_definition_stands_for_the_literal_its_text_spells(
 
 def test_protocols_and_queries_share_a_file() -> None:
     file = parse(
-        "PROTOCOL Snort (TCP) WHERE SYN = 1 AND ACK = 0 { size = total_length - header_length; low = srcPort < 1024 }\n"
+        "PROTOCOL Snort (TCP) WHERE SYN = 1 AND ACK = 0 { size = total_length - header_length;"
+        " low = srcPort < 1024 }\n"
         "PROTOCOL Web (TCP) {}\nSELECT size FROM Snort"
     )
     snort, web = file.protocols
@@ -113,7 +116,7 @@ def test_a_watchlist_has_typed_fields() -> None:
     ]
 
 
-# ------------------------------------------------------------------------------------------------------ inputs
+# ------------------------------------------------------------------------------------------- inputs
 
 
 @pytest.mark.parametrize(
@@ -196,7 +199,8 @@ def test_a_window_stands_before_or_after_the_alias(text: str) -> None:
 def test_subqueries_stand_in_brackets_and_in_with() -> None:
     body = (
         parse(
-            "WITH a AS (SELECT x FROM q), b AS (SELECT x FROM a) ((SELECT x FROM b, (SELECT y FROM q) c))"
+            "WITH a AS (SELECT x FROM q),"
+            " b AS (SELECT x FROM a) ((SELECT x FROM b, (SELECT y FROM q) c))"
         )
         .queries[0]
         .body
@@ -234,17 +238,18 @@ def test_what_stands_behind_a_merge_or_a_union_says_how_it_is_sampled() -> None:
 
 def test_clauses_come_in_any_order_and_two_spellings() -> None:
     ordered = (
-        "SELECT a FROM q WHERE b GROUP BY t AS tb, c SUPERGROUP BY tb HAVING d CLEANING_WHEN count_distinct$(*) > 1"
+        "SELECT a FROM q WHERE b GROUP BY t AS tb, c SUPERGROUP BY tb"
+        " HAVING d CLEANING_WHEN count_distinct$(*) > 1"
         " CLEANING_BY e CLOSING_WHEN f"
     )
     shuffled = (
-        "SELECT a FROM q CLOSING WHEN f GROUP BY t AS tb, c SUPERGROUP tb WHERE b CLEANING BY e HAVING d"
-        " CLEANING WHEN count_distinct$(*) > 1"
+        "SELECT a FROM q CLOSING WHEN f GROUP BY t AS tb, c SUPERGROUP tb WHERE b CLEANING BY e"
+        " HAVING d CLEANING WHEN count_distinct$(*) > 1"
     )
     assert _select(ordered) == _select(shuffled)
 
 
-# ------------------------------------------------------------------------------------------------- expressions
+# -------------------------------------------------------------------------------------- expressions
 
 
 @pytest.mark.parametrize(
@@ -266,11 +271,15 @@ def test_precedence(text: str, grouped: str) -> None:
 
 
 def test_keywords_that_are_not_reserved_are_names_where_a_name_can_stand() -> None:
-    words = "time len data protocol offset id type code window interface op range slide left on query define with fields"
+    words = (
+        "time len data protocol offset id type code window interface op range slide left on query"
+        " define with fields"
+    )
     for word in words.split():
         assert parse_expression(word) == nodes.Name((word,), position=Position(1, 1))
         select = _select(
-            f"SELECT {word} AS {word}, {word}({word}), s.{word} FROM {word} AS {word} GROUP BY {word} AS {word}"
+            f"SELECT {word} AS {word}, {word}({word}), s.{word} FROM {word} AS {word}"
+            f" GROUP BY {word} AS {word}"
         )
         assert select.group_by[0].name == word
 
@@ -344,7 +353,7 @@ def test_literals_and_names_that_cannot_be_are_refused(text: str) -> None:
     assert caught.value.position is not None
 
 
-# --------------------------------------------------------------------------------------------------- positions
+# ---------------------------------------------------------------------------------------- positions
 
 
 def test_every_node_knows_where_it_stands() -> None:

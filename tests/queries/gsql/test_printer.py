@@ -73,14 +73,17 @@ def test_expressions_are_printed_with_the_brackets_they_need(written: str, canon
 def test_a_query_is_printed_clause_by_clause() -> None:
     text = (
         "Query flows: param {n uint} define {visibility external; PATTERN 41}"
-        " select distinct time/60 as tb, S.*, count(*) outer_join from eth0.TCP S, (merge a.t:b.t slack 5 from a, b) as m"
-        " [range 18 slide '15 sec'] where x = $n group by time/60 as tb having count(*) > 1 closing when count(*) = 0"
+        " select distinct time/60 as tb, S.*, count(*) outer_join"
+        " from eth0.TCP S, (merge a.t:b.t slack 5 from a, b) as m"
+        " [range 18 slide '15 sec'] where x = $n group by time/60 as tb having count(*) > 1"
+        " closing when count(*) = 0"
     )
     assert print_file(parse(text)) == (
         "DEFINE {\n  query_name 'flows';\n  visibility 'external';\n  PATTERN 41;\n}\n"
         "PARAM {\n  n uint;\n}\n"
         "SELECT DISTINCT time / 60 AS tb, S.*, count(*)\n"
-        "FROM eth0.TCP AS S OUTER_JOIN (MERGE a.t : b.t SLACK 5\n  FROM a, b) AS m [RANGE 18 SLIDE '15 sec']\n"
+        "FROM eth0.TCP AS S"
+        " OUTER_JOIN (MERGE a.t : b.t SLACK 5\n  FROM a, b) AS m [RANGE 18 SLIDE '15 sec']\n"
         "WHERE x = $n\n"
         "GROUP BY time / 60 AS tb\n"
         "HAVING count(*) > 1\n"

@@ -1,4 +1,7 @@
-"""Wrong texts: each file names a part of its report in its first line; others are made up at random."""
+"""Wrong texts: each file names a part of its report in its first line.
+
+Others are made up at random.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,12 @@ from gscope.queries.gsql.scanner import MAX_DEPTH, MAX_TEXT
 _CASES = sorted((Path(__file__).parents[1] / "refused").glob("syntax_*.gsql"))
 _WHOLE = (
     "DEFINE { query_name 'flows'; PATTERN 0x29; } PARAM { n uint; }\n"
-    "SELECT DISTINCT tb, S.*, sum(len) AS bytes OUTER_JOIN FROM [all].TCP S [RANGE '18 sec' SLIDE 15], lib/q AS r\n"
-    "WHERE str_match_start[TCP_data, 'GET'] AND srcIP IN (IP_VAL'10.0.0.1', $n) OR NOT a BETWEEN 1 AND #PATTERN#\n"
-    "GROUP BY time/60 AS tb SUPERGROUP tb HAVING count(*) > 1.5 CLEANING_WHEN sum$(x) > 3 CLOSING_WHEN x IS NOT NULL;\n"
+    "SELECT DISTINCT tb, S.*, sum(len) AS bytes OUTER_JOIN"
+    " FROM [all].TCP S [RANGE '18 sec' SLIDE 15], lib/q AS r\n"
+    "WHERE str_match_start[TCP_data, 'GET'] AND srcIP IN (IP_VAL'10.0.0.1', $n) OR NOT a BETWEEN 1"
+    " AND #PATTERN#\n"
+    "GROUP BY time/60 AS tb SUPERGROUP tb"
+    " HAVING count(*) > 1.5 CLEANING_WHEN sum$(x) > 3 CLOSING_WHEN x IS NOT NULL;\n"
     "MERGE a.t : b.t SLACK 5 FROM a, (SELECT CASE WHEN @p THEN 1 ELSE -x END FROM h.i.UDP) b;\n"
     "PROTOCOL Snort (TCP) WHERE SYN = 1 { size = len * 2; } -- the end"
 )

@@ -1,4 +1,7 @@
-"""What library queries say of themselves is complete, true to their answers, and fits a terminal."""
+"""What library queries say of themselves is complete, and true to their answers.
+
+It fits a terminal.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Query s: SELECT time, time/60 as tb, srcIP, vlan, 5 as five, coalesce(vlan, 0) a
 Query m: MERGE a.tb : b.tb FROM (SELECT time/60 as tb, srcIP, len as cnt, vlan FROM x.TCP) a,
   (SELECT time/60 as tb, srcIP, len as cnt, vlan FROM y.UDP) b;
 DEFINE { query_name 'w'; filename 'w.csv'; } WATCHLIST FIELDS { IP srcIP; int cnt; int vlan; int tb };
-"""
+"""  # noqa: E501
 STREAM = st.sampled_from(
     ["g", "s", "m", "T", "x.T", "(SELECT tb, srcIP, vlan, cnt+1 as cnt FROM g)"]
 )

@@ -1,4 +1,7 @@
-"""Each rewrite rule, shown by pairs of queries: `rules/<rule>.gsql` holds cases "before, -- becomes, after"."""
+"""Each rewrite rule, shown by pairs of queries.
+
+`rules/<rule>.gsql` holds cases "before, -- becomes, after".
+"""
 
 from __future__ import annotations
 

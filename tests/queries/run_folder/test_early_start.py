@@ -11,7 +11,10 @@ import pytest
 
 from gscope.queries.run_folder.early_start import BEGIN, await_settings
 
-WAIT = "from gscope.queries.run_folder.early_start import await_settings; await_settings(0); print('on')"
+WAIT = (
+    "from gscope.queries.run_folder.early_start import await_settings;"
+    " await_settings(0); print('on')"
+)
 
 
 def test_the_line_may_come_in_parts_and_what_follows_is_left() -> None:

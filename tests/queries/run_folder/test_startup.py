@@ -10,7 +10,8 @@ import pytest
 
 COUNT = (
     "import gc, os; from gscope.queries.run_folder.startup import settle; settle(); import numpy;"
-    "print(len(os.listdir('/proc/self/task')), gc.get_threshold()[0], os.environ['OPENBLAS_NUM_THREADS'])"
+    "print(len(os.listdir('/proc/self/task')), gc.get_threshold()[0],"
+    " os.environ['OPENBLAS_NUM_THREADS'])"
 )
 
 

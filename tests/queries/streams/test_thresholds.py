@@ -1,4 +1,7 @@
-"""Schedules of thresholds against a list of all packets, each with the threshold it was tested by."""
+"""Schedules of thresholds against a list of all packets.
+
+Each packet is there with the threshold it was tested by.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Functions that are the same except for their numbers are translated once, to the same assembly."""
+"""Functions that are the same except for their numbers are translated once.
+
+They are translated to the same assembly.
+"""
 
 from __future__ import annotations
 

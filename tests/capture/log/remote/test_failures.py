@@ -1,4 +1,7 @@
-"""What a reader reports about a server that it cannot or must not connect to: one sentence, with the remedy."""
+"""What a reader reports about a server that it cannot or must not connect to.
+
+One sentence, with the remedy.
+"""
 
 from __future__ import annotations
 

@@ -51,9 +51,13 @@ def test_capabilities_are_those_of_the_process() -> None:
 
 
 def test_what_runs_before_they_are_given_up_loads_no_library_with_threads() -> None:
-    """A thread keeps the capabilities it was started with, and pyarrow starts one when it is loaded."""
+    """A thread keeps the capabilities it was started with.
+
+    pyarrow starts one when it is loaded.
+    """
     program = (
-        "import sys, gscope.capture.daemon, gscope.capture.live.resume, gscope.capture.live.devices,"
+        "import sys, gscope.capture.daemon, gscope.capture.live.resume,"
+        " gscope.capture.live.devices,"
         " gscope.capture.process.thread_watchdog, gscope.capture.process.confinement.privileges;"
         "print('pyarrow' in sys.modules)"
     )

@@ -32,7 +32,10 @@ def _offset(k: int) -> int:
 
 
 def run_filter(program: Sequence[Instruction], packet: bytes) -> int:
-    """How many bytes of the packet the program accepts; a load from outside the packet rejects it."""
+    """How many bytes of the packet the program accepts.
+
+    A load from outside the packet rejects it.
+    """
     a = x = 0
     memory = [0] * 16
     at = 0

@@ -1,4 +1,7 @@
-"""Packets that come between the start of a source and its first reader wait, or are discarded together."""
+"""Packets that come between the start of a source and its first reader.
+
+They wait, or are discarded together.
+"""
 
 from __future__ import annotations
 

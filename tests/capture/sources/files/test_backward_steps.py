@@ -1,4 +1,7 @@
-"""By default no packet of a capture is late, however far it steps back; tshark counts the same packets."""
+"""By default no packet of a capture is late, however far it steps back.
+
+tshark counts the same packets.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,10 @@ def test_rotated_captures_in_the_wrong_order_are_one_interface(tmp_path: Path) -
 
 
 def write_pcapng(path: Path, times: Sequence[tuple[int, int]]) -> Path:
-    """A pcapng with two interfaces, of microseconds and of nanoseconds; times are (interface, ns)."""
+    """A pcapng with two interfaces, of microseconds and of nanoseconds.
+
+    Times are (interface, ns).
+    """
 
     def block(kind: int, body: bytes) -> bytes:
         body += bytes(-len(body) % 4)
@@ -294,7 +300,10 @@ def test_many_random_captures_lose_nothing(tmp_path: Path) -> None:
 def test_the_compiled_walk_takes_records_of_all_sizes_across_blocks_and_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
 ) -> None:
-    """The longest records are larger than a block; the deepest step is from the first file to the second."""
+    """The longest records are larger than a block.
+
+    The deepest step is from the first file to the second.
+    """
     numbers = random.Random(largest)
     monkeypatch.setattr(backward_steps, "open_source", partial(open_source, block_bytes=512))
     passed_packets = 0

@@ -64,7 +64,10 @@ def test_cut_anywhere_the_whole_records_are_read_and_the_cut_is_reported(
 
 
 def _is_border(data: bytes, size: int) -> bool:
-    """Whether records end at ``size``: nothing is left over there when the rest is read on its own."""
+    """Whether records end at ``size``.
+
+    Nothing is left over there when the rest is read on its own.
+    """
     if data is PCAP:
         borders = [24, 40, 57, 76]
     else:

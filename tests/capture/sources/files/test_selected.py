@@ -1,4 +1,7 @@
-"""The packets of a filter and the first packets of captures, as tcpdump and mergecap select them."""
+"""The packets of a filter and the first packets of captures.
+
+They are those that tcpdump and mergecap select.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Flow records from NetFlow v5, NetFlow v9 and IPFIX: their values, templates, samples, and losses."""
+"""Flow records from NetFlow v5, NetFlow v9 and IPFIX.
+
+Their values, templates, samples, and losses.
+"""
 
 from __future__ import annotations
 

@@ -130,7 +130,8 @@ def test_the_slow_collector_finds_the_same(
     rng = random.Random(82)
     collector = Collector()
     expected: list[Record | str] = []
-    # As many as fit into the buffer that every process is granted, and more records than a block has.
+    # As many as fit into the buffer that every process is granted, and more records than a block
+    # has.
     for sequence in range(150):
         records = [
             v5_record(f"10.0.0.{rng.randrange(9)}", counts=(rng.randrange(99), rng.randrange(999)))
@@ -218,7 +219,8 @@ def test_opening_a_source_imports_no_kernel_that_is_stored() -> None:
         "import sys\n"
         "from gscope.capture.sources.flows.live_source import LiveFlowSource\n"
         "from gscope.capture.sources.udp.source import UdpSource\n"
-        "source = LiveFlowSource(UdpSource('main', f'udp://127.0.0.1:{sys.argv[1]}', buffer_bytes=1 << 16))\n"
+        "source = LiveFlowSource(UdpSource('main', f'udp://127.0.0.1:{sys.argv[1]}',"
+        " buffer_bytes=1 << 16))\n"
         "source.open()\n"
         "source.close()\n"
         "print([n for n in sys.modules if n.endswith(('flows.exports', 'udp.datagrams'))])\n"

@@ -1,4 +1,7 @@
-"""Flow records from sFlow version 5: their values, losses and damage, as a slow reader finds them."""
+"""Flow records from sFlow version 5.
+
+Their values, losses and damage, as a slow reader finds them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Datagrams of a UDP port: what arrives, when, from whom, what is lost, and what cannot be opened."""
+"""Datagrams of a UDP port.
+
+What arrives, when, from whom, what is lost, and what cannot be opened.
+"""
 
 from __future__ import annotations
 

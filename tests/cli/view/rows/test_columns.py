@@ -22,7 +22,10 @@ def test_groups_have_an_epoch_keys_and_measures() -> None:
 
 
 def test_a_key_that_is_a_number_is_a_key() -> None:
-    text = "SELECT tb, destPort, protocol, avg(len) AS mean FROM IP GROUP BY time/10 AS tb, destPort, protocol"
+    text = (
+        "SELECT tb, destPort, protocol, avg(len) AS mean FROM IP"
+        " GROUP BY time/10 AS tb, destPort, protocol"
+    )
     assert roles(text) == {
         "tb": Role.EPOCH,
         "destPort": Role.KEY,
@@ -53,7 +56,10 @@ def test_the_whole_input_is_one_epoch() -> None:
 
 
 def test_windows_and_first_rows_have_the_roles_of_their_groups() -> None:
-    window = "SELECT window_end, srcIP, sum(len) AS b FROM IP [RANGE '1 min' SLIDE '10 sec'] GROUP BY srcIP"
+    window = (
+        "SELECT window_end, srcIP, sum(len) AS b FROM IP [RANGE '1 min' SLIDE '10 sec']"
+        " GROUP BY srcIP"
+    )
     assert roles(window) == {"window_end": Role.EPOCH, "srcIP": Role.KEY, "b": Role.MEASURE}
     (answer,) = answers(f"{TALKERS} ORDER BY bytes DESC LIMIT 3").values()
     assert (answer.keys, answer.ordered_by) == (("srcIP",), "bytes")

@@ -83,19 +83,21 @@ def test_a_cluster_that_has_lost_its_executors_fails_the_job_after_a_while() -> 
         (
             "Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times, most recent"
             " failure: Lost task 0.3 in stage 0.0 (TID 6) (10.0.0.7 executor 0):"
-            ' java.io.IOException: Cannot run program "/no/python": error=2, No such file or directory'
+            ' java.io.IOException: Cannot run program "/no/python": error=2,'
+            " No such file or directory"
             "\n\tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143)",
             "executors cannot run the Python /no/python (no such file or directory); install",
         ),
         (
-            "org.apache.spark.SparkException: \nError from python worker:\n  /usr/bin/python3: Error"
+            "org.apache.spark.SparkException: \n"
+            "Error from python worker:\n  /usr/bin/python3: Error"
             " while finding module specification for 'gscope.engine.spark.jvm.worker_daemon'"
             " (ModuleNotFoundError: No module named 'gscope')\nPYTHONPATH was:\n",
             "the Python /opt/py/bin/python of the executors has no gscope; install",
         ),
         (
-            "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in"
-            " worker has different version: 3.13 than that in driver: 3.11",
+            "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python"
+            " in worker has different version: 3.13 than that in driver: 3.11",
             "the Python /opt/py/bin/python of the executors is not Python 3.",
         ),
         (

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     [
         (
             "k8s://https://a:6443",
-            "2026 ERROR ExecutorPodsLifecycleManager: Max number of executor failures (3) reached\n",
+            "2026 ERROR ExecutorPodsLifecycleManager:"
+            " Max number of executor failures (3) reached\n",
             "executors of k8s://https://a:6443 failed more than 3 times before one was ready;"
             " --spark-conf spark.kubernetes.executor.deleteOnTermination=false keeps their pods,"
             " whose logs say why",

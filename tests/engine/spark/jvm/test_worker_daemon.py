@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 def test_workers_are_forked_with_their_libraries(spark: SparkSession) -> None:
     def seen_by_a_worker(_: int) -> tuple[str, bool, int, int]:
-        """The command of the parent, whether the tasks' code is loaded, frozen objects, and the threads."""
+        """What a worker says of itself.
+
+        It is the command of the parent, whether the tasks' code is loaded, frozen objects, and the
+        threads.
+        """
         parent = Path(f"/proc/{os.getppid()}/cmdline").read_bytes().replace(b"\0", b" ").decode()
         is_loaded = "gscope.engine.spark.tasks.aggregate_task" in sys.modules
         threads = {

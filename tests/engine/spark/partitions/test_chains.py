@@ -340,7 +340,8 @@ def test_what_reads_a_merge_is_computed_below_it(
 ) -> None:
     text = (
         f"{LINKS} Query both: MERGE there.tb : back.tb FROM there, back;"
-        " Query u: SELECT tb, srcIP, sum(cnt) as c FROM both GROUP BY tb, srcIP HAVING sum(cnt) > 90"
+        " Query u: SELECT tb, srcIP, sum(cnt) as c FROM both GROUP BY tb, srcIP"
+        " HAVING sum(cnt) > 90"
     )
     made = answers(tmp_path, text, partitions, labels=labels)
     sums: Counter[tuple[Any, ...]] = Counter()

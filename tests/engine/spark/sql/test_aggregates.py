@@ -1,4 +1,7 @@
-"""Every aggregate means the same to Spark as to the catalog, over rows and over any partials of them."""
+"""Every aggregate means the same to Spark as to the catalog.
+
+It does so over rows and over any partials of them.
+"""
 
 from __future__ import annotations
 
@@ -158,7 +161,8 @@ def test_over_rows_spark_computes_what_the_catalog_says(spark: SparkSession) -> 
     for start in range(0, len(made), 30):
         part = range(start, min(start + 30, len(made)))
         texts = [
-            f"{aggregate_sql(made[n], [to_sql(a, column_leaf) for a in made[n].arguments], quote)} AS x{n}"
+            f"{aggregate_sql(made[n], [to_sql(a, column_leaf) for a in made[n].arguments], quote)}"
+            f" AS x{n}"
             for n in part
         ]
         query = f"SELECT g, {', '.join(texts)} FROM aggregated GROUP BY g"

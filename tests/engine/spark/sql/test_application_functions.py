@@ -1,4 +1,7 @@
-"""Application-layer functions on Spark: values, and a count of the payloads that could not be read."""
+"""Application-layer functions on Spark.
+
+Values, and a count of the payloads that could not be read.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ def test_what_cannot_be_read_is_null_and_counted_once_for_each_row(spark: SparkS
 
 
 def test_an_lfta_ships_no_more_of_a_payload_than_is_looked_at() -> None:
-    text = "SELECT time, dns_qname(UDP_data) as q, dns_qtype(UDP_data) as t FROM UDP WHERE destPort = 53"
+    text = (
+        "SELECT time, dns_qname(UDP_data) as q, dns_qtype(UDP_data) as t FROM UDP"
+        " WHERE destPort = 53"
+    )
     program = compile_queries([QueryText(text, "q")], CompileContext(("main1",))).program
     (lfta,) = program.lftas
     shipped = [column.expression for column in lfta.columns]

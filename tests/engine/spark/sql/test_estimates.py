@@ -1,4 +1,7 @@
-"""Ends of intervals in Spark are those of the catalog, also of NULL, NaN and the ends of 64 bits."""
+"""Ends of intervals in Spark are those of the catalog.
+
+That holds also of NULL, NaN and the ends of 64 bits.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Operators as Spark SQL text: case files of a query and, after ``---``, the text of its operator.
 
-A case file shows the last operator of its query. It is named after the module of ``engine/spark/sql`` that it shows. Its rows come from
-``left`` and ``right``, or from ``input``; epochs from 3 up to 9 are answered.
+A case file shows the last operator of its query. It is named after the module of
+``engine/spark/sql`` that it shows. Its rows come from ``left`` and ``right``, or from ``input``;
+epochs from 3 up to 9 are answered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""User code on Spark: functions and aggregates by the text of their file, failures as one sentence."""
+"""User code on Spark.
+
+Functions and aggregates by the text of their file, failures as one sentence.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,10 @@ def test_user_code_runs_in_spark_s_workers(spark: SparkSession) -> None:
         assert {0.0 <= n.as_py() < 1.0 for n in noise["n"]} == {True}
         assert len(set(noise["n"].to_pylist())) == 2
 
-        folded = f"SELECT x % 2 AS k, count(*) AS n, {fold_sql('longest', 's')} AS l FROM mine GROUP BY 1"
+        folded = (
+            f"SELECT x % 2 AS k, count(*) AS n, {fold_sql('longest', 's')} AS l"
+            " FROM mine GROUP BY 1"
+        )
         groups = {row.k: (row.n, row.l) for row in spark.sql(folded).collect()}
         assert groups == {1: (3, "ccc"), 0: (1, "bé"), None: (1, "long")}
         nothing = spark.sql(

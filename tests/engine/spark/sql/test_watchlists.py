@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 QUERY = """
 DEFINE { query_name 'bad'; filename 'bad.csv'; } WATCHLIST FIELDS { IP addr; uint score; string why };
 Query q: SELECT time, why, len - score as over FROM TCP, bad WHERE srcIP = addr and len > score
-"""
+"""  # noqa: E501
 ROWS = (
     "(SELECT * FROM VALUES (1L, 100L, X'00000000000000000000FFFF0A000001'),"
     " (2L, 5L, X'00000000000000000000FFFF0A000001'),"

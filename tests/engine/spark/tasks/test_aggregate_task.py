@@ -115,12 +115,15 @@ def test_it_gives_what_spark_gives(tmp_path: Path, spark: SparkSession) -> None:
     [
         "SELECT tb * 10 as s, srcIP, avg(len) as mean, count(*) * 8 as bits FROM IP"
         " GROUP BY time/10 as tb, srcIP HAVING count(*) > 600 or avg(len) < 100",
-        "SELECT tb, srcIP, count_distinct(window) as windows, count(*) as cnt, max(len) as most FROM TCP"
-        " GROUP BY time/10 as tb, srcIP HAVING count_distinct(window) >= 2",
-        "SELECT tb, count_dups(window) as dups, count_distinct(window) as windows, count(window) as cnt FROM TCP GROUP BY time/10 as tb",
-        "SELECT tb, count_distinct(srcIP) as hosts FROM TCP GROUP BY time/10 as tb HAVING count(*) > 0",
+        "SELECT tb, srcIP, count_distinct(window) as windows, count(*) as cnt, max(len) as most"
+        " FROM TCP GROUP BY time/10 as tb, srcIP HAVING count_distinct(window) >= 2",
+        "SELECT tb, count_dups(window) as dups, count_distinct(window) as windows,"
+        " count(window) as cnt FROM TCP GROUP BY time/10 as tb",
+        "SELECT tb, count_distinct(srcIP) as hosts FROM TCP GROUP BY time/10 as tb"
+        " HAVING count(*) > 0",
         "SELECT tb, srcIP, or_aggr(window) as o, and_aggr(window) as a, xor_aggr(window) as x,"
-        " count_distinct(len) as c FROM TCP GROUP BY time/10 as tb, srcIP HAVING or_aggr(window) > 0",
+        " count_distinct(len) as c FROM TCP GROUP BY time/10 as tb, srcIP"
+        " HAVING or_aggr(window) > 0",
     ],
 )
 def test_what_is_computed_of_groups_is_what_spark_computes(
@@ -151,11 +154,15 @@ def test_what_is_computed_of_groups_is_what_spark_computes(
 @pytest.mark.parametrize(
     "aggregates",
     [
-        "var(len) as v, var_pop(len) as p, stddev(window) as s, stddev_pop(window) as t, count(*) as n",
+        "var(len) as v, var_pop(len) as p, stddev(window) as s,"
+        " stddev_pop(window) as t, count(*) as n",
         "median(len) as m, quantile(len, 0.9) as q, quantile(len, 0) as z, sum(window) as total",
-        "first(len) as f, last(len) as l, first(destIP) as i, last(destIP) as k, max(window) as most",
-        "sum_distinct(len) as s, avg_distinct(len) as a, count_distinct(len) as c, count_dups(len) as d",
-        "count_distinct(srcIP) as a, count_distinct(destIP) as b, count_distinct(len) as c, count(*) as n",
+        "first(len) as f, last(len) as l, first(destIP) as i, last(destIP) as k,"
+        " max(window) as most",
+        "sum_distinct(len) as s, avg_distinct(len) as a, count_distinct(len) as c,"
+        " count_dups(len) as d",
+        "count_distinct(srcIP) as a, count_distinct(destIP) as b,"
+        " count_distinct(len) as c, count(*) as n",
         "approx_count_distinct(destIP) as a, approx_count_distinct(len) as b, count(window) as n",
         "approx_top_k(len, 2) as t, approx_top_k(srcIP, 3) as u, approx_top_k(timestamp, 1) as v",
         "min(srcIP) as a, max(destIP) as b, bool_or(len > 100) as o, bool_and(len > 100) as p",
@@ -228,8 +235,10 @@ def test_distinct_texts_are_those_of_a_plain_loop(tmp_path: Path) -> None:
 
 
 PAIRS = (
-    "SELECT tb, who, {} FROM (SELECT S.tb as tb, S.srcIP as who, S.window as w, A.timestamp - S.timestamp as f"
-    " FROM packets S JOIN packets A WHERE S.tb = A.tb and S.srcIP = A.srcIP) as pairs GROUP BY tb, who"
+    "SELECT tb, who, {}"
+    " FROM (SELECT S.tb as tb, S.srcIP as who, S.window as w, A.timestamp - S.timestamp as f"
+    " FROM packets S JOIN packets A WHERE S.tb = A.tb and S.srcIP = A.srcIP) as pairs"
+    " GROUP BY tb, who"
 )
 PACKETS = (
     "DEFINE { query_name 'packets'; visibility 'internal'; }"
@@ -309,8 +318,10 @@ def test_a_sum_of_nothing_is_null(tmp_path: Path) -> None:
     "text",
     [
         "SELECT tb, last(len / 2.0) FROM IP GROUP BY time/10 as tb",
-        "SELECT tb, n / 2.0, sum(n) FROM (SELECT time/10 as tb, len as n FROM IP) as t GROUP BY tb, n / 2.0",
-        "SELECT tb, count(*) FROM IP GROUP BY time/10 as tb HAVING if_else(count(*) > 1, 'a', 'b') = 'a'",
+        "SELECT tb, n / 2.0, sum(n) FROM (SELECT time/10 as tb, len as n FROM IP) as t"
+        " GROUP BY tb, n / 2.0",
+        "SELECT tb, count(*) FROM IP GROUP BY time/10 as tb"
+        " HAVING if_else(count(*) > 1, 'a', 'b') = 'a'",
     ],
 )
 def test_what_is_more_than_a_merge_is_left_to_spark(text: str) -> None:

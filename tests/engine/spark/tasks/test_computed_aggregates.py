@@ -1,4 +1,4 @@
-"""Tasks compute each aggregate of the catalog: with one that they lack, every replay starts Java."""
+"""Tasks compute each aggregate of the catalog: without one of them, replays start Java."""
 
 from __future__ import annotations
 

@@ -41,11 +41,13 @@ QUERIES = [
     " max(timestamp) as m, or_aggr(flags) as o, and_aggr(flags) as a, xor_aggr(flags) as x,"
     " running_count(*) as r, sum_of_dups(sequence_number) as d"
     f" FROM TCP GROUP BY time/10 as tb, srcIP, {HOST} as host {CLOSING}",
-    "SELECT tb, one, host, first(window) as f, last(window) as l, last(ttl) as t, running_sum(time) as n"
+    "SELECT tb, one, host, first(window) as f, last(window) as l, last(ttl) as t,"
+    " running_sum(time) as n"
     " FROM TCP GROUP BY time/10 as tb,"
     " CASE WHEN srcPort < destPort THEN srcIP WHEN window > 7 THEN destIP ELSE srcIP END as one,"
     f" {HOST} as host {CLOSING}",
-    "SELECT tb, one, id, name, count(*) as c, sum(dns_qtype(UDP_data)) as s, first(if_else(ttl > 7, time, NULL)) as f,"
+    "SELECT tb, one, id, name, count(*) as c, sum(dns_qtype(UDP_data)) as s,"
+    " first(if_else(ttl > 7, time, NULL)) as f,"
     " running_count(*) as r FROM UDP WHERE dns_id(UDP_data) IS NOT NULL OR ttl > 7"
     " GROUP BY time/10 as tb, if_else(dns_is_response(UDP_data), srcIP, destIP) as one,"
     f" dns_id(UDP_data) as id, dns_qname(UDP_data) as name {CLOSING}",
@@ -143,8 +145,10 @@ def test_it_gives_what_spark_gives(
     "query",
     [
         f"SELECT tb, host, count(*) FROM TCP GROUP BY time/10 as tb, {HOST} as host {CLOSING}",
-        f"SELECT tb, srcIP, host, avg(len) FROM TCP GROUP BY time/10 as tb, srcIP, {HOST} as host {CLOSING}",
-        f"SELECT tb, srcIP, host, min(destIP) FROM TCP GROUP BY time/10 as tb, srcIP, {HOST} as host {CLOSING}",
+        "SELECT tb, srcIP, host, avg(len) FROM TCP"
+        f" GROUP BY time/10 as tb, srcIP, {HOST} as host {CLOSING}",
+        "SELECT tb, srcIP, host, min(destIP) FROM TCP"
+        f" GROUP BY time/10 as tb, srcIP, {HOST} as host {CLOSING}",
         "SELECT tb, srcIP, host, count_distinct(destIP) FROM TCP"
         f" GROUP BY time/10 as tb, srcIP, {HOST} as host {CLOSING}",
     ],

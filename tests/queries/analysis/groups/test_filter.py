@@ -30,7 +30,10 @@ def arguments(text: str) -> list[tuple[str, object]]:
     [
         ("count(*) FILTER (WHERE SYN = 1)", "count(if_else(SYN = 1, 1, NULL))"),
         ("sum(len) FILTER (WHERE SYN)", "sum(if_else(SYN, len, NULL))"),
-        ("count(DISTINCT srcIP) filter (where len > 9)", "count_distinct(if_else(len > 9, srcIP, NULL))"),
+        (
+            "count(DISTINCT srcIP) filter (where len > 9)",
+            "count_distinct(if_else(len > 9, srcIP, NULL))",
+        ),
         ("first(destPort) FILTER(WHERE SYN)", "first(if_else(SYN, destPort, NULL))"),
         ("quantile(len, 0.9) FILTER (WHERE SYN)", "quantile(if_else(SYN, len, NULL), 0.9)"),
         ("approx_top_k(srcIP, 2) FILTER (WHERE SYN)", "approx_top_k(if_else(SYN, srcIP, NULL), 2)"),
@@ -56,7 +59,10 @@ def test_every_aggregate_takes_it(name: str) -> None:
 
 
 def test_its_condition_knows_columns_terms_and_aliases() -> None:
-    text = "SELECT len*8 AS bits, count(*) FILTER (WHERE {}) AS n FROM TCP GROUP BY time/60 AS tb, bits"
+    text = (
+        "SELECT len*8 AS bits, count(*) FILTER (WHERE {}) AS n FROM TCP"
+        " GROUP BY time/60 AS tb, bits"
+    )
     short = text.format("bits > 80 AND tb > 3 AND dst_port = 80")
     assert arguments(short) == arguments(
         text.format("len*8 > 80 AND time/60 > 3 AND destPort = 80")

@@ -1,4 +1,7 @@
-"""Groupings without a temporal term: over a finite input they are of the whole input, live they are refused."""
+"""Groupings without a temporal term.
+
+Over a finite input they are of the whole input, live they are refused.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,8 @@ def test_low_groups_are_in_a_table_of_fixed_size() -> None:
     [
         "SELECT srcIP, running_sum(len) FROM TCP GROUP BY srcIP CLOSING_WHEN count(*) = 0",
         "SELECT a.srcIP FROM x.TCP a, y.TCP b WHERE a.srcIP = b.srcIP",
-        "Query a: SELECT srcIP, count(*) AS c FROM TCP GROUP BY srcIP; MERGE u.c : v.c FROM a u, a v",
+        "Query a: SELECT srcIP, count(*) AS c FROM TCP GROUP BY srcIP;"
+        " MERGE u.c : v.c FROM a u, a v",
     ],
 )
 def test_what_needs_an_order_is_refused_as_before(text: str) -> None:

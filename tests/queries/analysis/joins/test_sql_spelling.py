@@ -1,4 +1,7 @@
-"""Outer joins in SQL's spelling against DuckDB, in Gigascope's against the same with early filters."""
+"""Outer joins in SQL's spelling against DuckDB.
+
+Those in Gigascope's are held against the same with early filters.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +139,10 @@ def test_each_spelling_has_its_rule(source: str, rows: list[tuple[object, ...]])
 @pytest.mark.parametrize("spelling", ["FULL JOIN b ON", "OUTER_JOIN b ON"])
 @pytest.mark.parametrize("term", ["a.t/30", "b.t/30"])
 def test_the_equated_time_of_a_full_join_can_be_grouped_by(spelling: str, term: str) -> None:
-    text = f"SELECT tb, max(x) AS x, max(y) AS y FROM a {spelling} a.t/30 = b.t/30 GROUP BY {term} AS tb"
+    text = (
+        f"SELECT tb, max(x) AS x, max(y) AS y FROM a {spelling} a.t/30 = b.t/30"
+        f" GROUP BY {term} AS tb"
+    )
     plan = analyze([parse(f"{INPUTS} Query q: {text}")], ("m",), {}, {})
     assert plan.queries[-1].schema["tb"].ordering.is_temporal
     found = rows_of(plan.queries[-1].root, {"a": A, "b": B})

@@ -1,4 +1,7 @@
-"""UNION ALL is the MERGE on the first column that increases in all its parts, or of whole inputs."""
+"""UNION ALL is the MERGE on the first column that increases in all its parts.
+
+Or it is the MERGE of whole inputs.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,8 @@ def plans(text: str, *, is_unbounded: bool = False) -> str:
             f"MERGE a.tb : b.tb FROM ({COUNTS.format('TCP')}) a, ({COUNTS.format('UDP')}) b",
         ),
         (  # the first common one of several
-            "SELECT srcIP, timestamp, time FROM TCP UNION ALL SELECT destIP, timestamp, time FROM UDP",
+            "SELECT srcIP, timestamp, time FROM TCP UNION ALL"
+            " SELECT destIP, timestamp, time FROM UDP",
             "MERGE a.timestamp : b.timestamp FROM (SELECT srcIP, timestamp, time FROM TCP) a, "
             "(SELECT destIP, timestamp, time FROM UDP) b",
         ),

@@ -57,8 +57,10 @@ def shape(text: str) -> list[object]:
             "SELECT minute, count(*) FROM IP GROUP BY minute(time) AS minute",
         ),
         (
-            "SELECT srcIP, sum(len), count(*) FROM IP GROUP BY srcIP HAVING sum_len > 9 AND cnt > 1",
-            "SELECT srcIP, sum(len), count(*) FROM IP GROUP BY srcIP HAVING sum(len) > 9 AND count(*) > 1",
+            "SELECT srcIP, sum(len), count(*) FROM IP GROUP BY srcIP"
+            " HAVING sum_len > 9 AND cnt > 1",
+            "SELECT srcIP, sum(len), count(*) FROM IP GROUP BY srcIP"
+            " HAVING sum(len) > 9 AND count(*) > 1",
         ),
         (
             "SELECT len*8 AS bits, bits/2 AS half FROM IP WHERE half > 100 AND BITS < 900",

@@ -43,7 +43,8 @@ def test_a_numbered_alias_is_not_taken_for_a_subquery_of_with() -> None:
         f"WITH joined AS ({UDP}) SELECT a.tb, count(*) FROM joined a, ({TCP}) b "
         "WHERE a.tb = b.tb GROUP BY a.tb",
         f"SELECT DISTINCT tb FROM ({UDP}) groups GROUP BY tb, c",
-        f"SELECT tb, count(*) FROM (MERGE a.tb : b.tb FROM ({UDP}) a, ({TCP}) b) merged GROUP BY tb",
+        "SELECT tb, count(*)"
+        f" FROM (MERGE a.tb : b.tb FROM ({UDP}) a, ({TCP}) b) merged GROUP BY tb",
     ],
 )
 def test_no_alias_is_taken_for_a_part_that_the_split_makes(text: str) -> None:

@@ -1,4 +1,7 @@
-"""Samples of a known answer: the rows of one window, and what a program computes of those it keeps."""
+"""Samples of a known answer.
+
+The rows of one window, and what a program computes of those it keeps.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,8 @@ class Simulation:
         calls: the aggregates of the grouping, hidden ones among them.
         rows: the rows that the grouping reads if all packets are kept.
         units: what is kept or dropped as one, for each row.
-        added: what each row adds to each count and sum, or the value that is counted; None for NULL.
+        added: what each row adds to each count and sum, or the value that is counted; None for
+            NULL.
     """
 
     program: Program

@@ -1,4 +1,7 @@
-"""The sets by which the published queries are sampled, as their publication and theory give them."""
+"""The sets by which the published queries are sampled.
+
+They are those that their publication and theory give them.
+"""
 
 from __future__ import annotations
 

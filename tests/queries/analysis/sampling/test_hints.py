@@ -116,7 +116,10 @@ def test_a_hint_holds_for_the_results_that_read_its_query() -> None:
 
 
 def test_a_result_keeps_the_terms_of_its_hint_whatever_others_need() -> None:
-    flows = f"DEFINE {{ query_name 'flows'; }} {GROUPS.replace('srcIP, count', 'srcIP, destIP, count')}; "
+    flows = (
+        "DEFINE { query_name 'flows'; } "
+        f"{GROUPS.replace('srcIP, count', 'srcIP, destIP, count')}; "
+    )
     one = "DEFINE { query_name 'one'; } SELECT tb, srcIP, max(cnt) FROM flows GROUP BY tb, srcIP"
     two = "DEFINE { query_name 'two'; } SELECT tb, srcIP, destIP, max(cnt) FROM flows "
     two += "GROUP BY tb, srcIP, destIP"

@@ -295,7 +295,8 @@ def test_results_that_sample_one_query_differently_are_refused() -> None:
         queries += [
             f"DEFINE {{ query_name '{name}'; }} SELECT tb, {key}, max(cnt) AS most FROM low "
             f"GROUP BY tb, {key};",
-            f"DEFINE {{ query_name 'share_of_{name}'; }} SELECT S.tb, S.{key}, S.most, T.n, T.n_low "
+            f"DEFINE {{ query_name 'share_of_{name}'; }} "
+            f"SELECT S.tb, S.{key}, S.most, T.n, T.n_low "
             f"FROM {name} S, total T WHERE S.tb = T.tb;",
         ]
     with pytest.raises(UnsupportedError, match="results that read total sample it in different"):

@@ -1,4 +1,7 @@
-"""What each rule lets a sample do: the terms of LFTAs, or the reason why a result is not sampled."""
+"""What each rule lets a sample do.
+
+The terms of LFTAs, or the reason why a result is not sampled.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,8 @@ def _columns(text: str, query: str) -> dict[str, Standing]:
         ("SELECT S.time FROM TCP S, UDP A WHERE S.time = A.time", "of the rate R it keeps R²"),
         ("SELECT S.time FROM TCP S LEFT_OUTER_JOIN UDP A WHERE S.time = A.time", "an outer join"),
         (
-            "SELECT tb, running_sum(len) FROM TCP GROUP BY time/60 AS tb, length(TCP_data) > 9 AS b "
+            "SELECT tb, running_sum(len) FROM TCP "
+            "GROUP BY time/60 AS tb, length(TCP_data) > 9 AS b "
             "CLOSING_WHEN count(*) = 0",
             "",
         ),
@@ -188,7 +192,8 @@ def test_different_values_are_scaled_only_if_each_is_kept_as_a_whole() -> None:
 def test_terms_of_one_field_meet_in_their_least_common_term() -> None:
     """A result that reads two groupings by one field gets what both have in common."""
     text = (
-        "DEFINE { query_name 'a'; } SELECT tb, p, count(*) AS c FROM IP GROUP BY time/60 AS tb, {}; "
+        "DEFINE { query_name 'a'; } "
+        "SELECT tb, p, count(*) AS c FROM IP GROUP BY time/60 AS tb, {}; "
         "DEFINE { query_name 'b'; } SELECT tb, q, max(c) FROM a GROUP BY tb, {}"
     )
     cases = {
@@ -230,7 +235,10 @@ def test_so_it_is_if_both_sides_read_the_same_packets() -> None:
 
 
 def test_a_value_of_fields_of_both_sides_is_no_term() -> None:
-    """Pairs with one sum of the ports of different packets can differ in the sums of each packet."""
+    """Pairs with one sum of the ports of different packets can differ.
+
+    It is the sums of each packet that differ.
+    """
     text = (
         "SELECT S.time, count(*) FROM TCP S, TCP A WHERE S.time = A.time "
         "and S.srcPort + S.destPort = A.srcPort + A.destPort GROUP BY S.time, {}"

@@ -36,7 +36,10 @@ MAKERS = (Sampled.at_random, Sampled.over_time)
 def sampled_nodes(
     make: Maker, seed: int, rate: float
 ) -> Iterator[tuple[Outcome, tuple[str, list[Row]], list[Row], Callable[[tuple[int, int]], bool]]]:
-    """Yield for each query its outcome, its rows in full and of a sample, and which packets it keeps."""
+    """Yield for each query its outcome, its rows in full and of a sample.
+
+    Also yield which packets it keeps.
+    """
     sampled, traffic = make(seed)
     for tree in sampled.trees:
         assert tree.tree is not None

@@ -34,14 +34,16 @@ def test_packets_are_ordered_by_their_time() -> None:
 def test_a_stream_is_ordered_by_its_first_timestamp() -> None:
     made = aggregates(
         "DEFINE { query_name 'm'; } MERGE a.timestamp : b.timestamp FROM eth0.TCP a, eth1.TCP b;"
-        "DEFINE { query_name 'q'; } SELECT tb, last(len) FROM m GROUP BY timestamp / INTERVAL '60 sec' as tb"
+        "DEFINE { query_name 'q'; }"
+        " SELECT tb, last(len) FROM m GROUP BY timestamp / INTERVAL '60 sec' as tb"
     )
     assert [show(a) for a in made["last"].arguments] == ["len", "timestamp"]
 
 
 def test_a_stream_without_timestamps_is_ordered_by_all_that_is_temporal() -> None:
     made = aggregates(
-        "DEFINE { query_name 'a'; } SELECT tb, srcIP, count(*) FROM IP GROUP BY time/10 as tb, srcIP;"
+        "DEFINE { query_name 'a'; }"
+        " SELECT tb, srcIP, count(*) FROM IP GROUP BY time/10 as tb, srcIP;"
         "DEFINE { query_name 'q'; } SELECT t, first(cnt) FROM a GROUP BY tb/6 as t"
     )
     assert [show(a) for a in made["first"].arguments] == ["cnt", "tb"]

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 COUNTS = (
     "DEFINE { query_name 'counts'; } SELECT tb, time_ns, cnt FROM"
-    " (SELECT time/60 AS tb, max(time_ns) AS time_ns, count(*) AS cnt FROM TCP GROUP BY time/60) AS c; "
+    " (SELECT time/60 AS tb, max(time_ns) AS time_ns, count(*) AS cnt FROM TCP "
+    "GROUP BY time/60) AS c; "
 )
 """Columns: an epoch, a time in nanoseconds, an aggregate; those of a query that reads a query."""
 
 TIMES = (
-    "DEFINE { query_name 'times'; } SELECT tb, tb*60 AS minute, time_ns AS time, last, srcIP, n FROM"
+    "DEFINE { query_name 'times'; }"
+    " SELECT tb, tb*60 AS minute, time_ns AS time, last, srcIP, n FROM"
     " (SELECT tb, srcIP, max(time) AS last, max(time_ns) AS time_ns, count(*) AS n"
     " FROM TCP GROUP BY time/60 AS tb, srcIP) AS t; "
 )
@@ -81,7 +83,8 @@ SECONDS = [
     "SELECT TIMESTAMP(max(minute)) AS t FROM times GROUP BY tb",
     "SELECT tb, count(*) FROM times WHERE TIMESTAMP(minute) > timestamp '2020-01-01' GROUP BY tb",
     "SELECT TIMESTAMP(a.tb*60) AS t FROM times AS a, times AS b WHERE a.tb = b.tb",
-    "SELECT a.srcIP FROM times AS a, times AS b WHERE a.tb = b.tb AND TIMESTAMP(a.last) > TIMESTAMP(b.last)",
+    "SELECT a.srcIP FROM times AS a, times AS b"
+    " WHERE a.tb = b.tb AND TIMESTAMP(a.last) > TIMESTAMP(b.last)",
     "SELECT TIMESTAMP(m.minute) AS t FROM (MERGE a.tb : b.tb FROM times a, times b) AS m",
 ]
 

@@ -1,4 +1,7 @@
-"""A quotient of an aggregate keeps its fraction; what is made of columns alone truncates by a constant."""
+"""A quotient of an aggregate keeps its fraction.
+
+What is made of columns alone truncates by a constant.
+"""
 
 from __future__ import annotations
 

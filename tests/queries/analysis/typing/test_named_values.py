@@ -1,4 +1,7 @@
-"""Texts beside protocol numbers, TCP flags and times; the oracles are Python's socket module and datetime."""
+"""Texts beside protocol numbers, TCP flags and times.
+
+The oracles are Python's socket module and datetime.
+"""
 
 from __future__ import annotations
 

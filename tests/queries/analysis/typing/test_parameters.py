@@ -1,4 +1,7 @@
-"""PARAM entries take typed values from outside, DEFINE entries are typed by how they are written."""
+"""PARAM entries take typed values from outside.
+
+DEFINE entries are typed by how they are written.
+"""
 
 from __future__ import annotations
 

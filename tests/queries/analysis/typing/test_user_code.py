@@ -153,7 +153,8 @@ def test_a_query_must_be_able_to_write_the_name(name: str) -> None:
             "an LFTA cannot compute user functions on STRING; declare lfta_safe=False",
         ),
         (
-            '@function("INT", returns="INT", lfta_safe=True, nullable=True)\ndef f(x):\n    return x',
+            '@function("INT", returns="INT", lfta_safe=True, nullable=True)\n'
+            "def f(x):\n    return x",
             "neither accept nor return None",
         ),
         (

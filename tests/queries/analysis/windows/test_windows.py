@@ -263,7 +263,10 @@ def test_only_declared_orders_may_be_near_the_ends_of_64_bits(source: str, on: s
 
 
 def test_windows_over_numbers_have_a_hidden_number() -> None:
-    text = f"SELECT sum(c) FROM (SELECT count(*) AS c FROM {NUMBERED} [SLICES 7, 3]) s [RANGE 13 SLIDE 10]"
+    text = (
+        "SELECT sum(c) FROM (SELECT count(*) AS c"
+        f" FROM {NUMBERED} [SLICES 7, 3]) s [RANGE 13 SLIDE 10]"
+    )
     node = window_of(query_of(text))
     assert (node.window, node.unit_ns, leaf_of(node)) == (SlidingWindow(13, 10), None, WINDOW_TIME)
 

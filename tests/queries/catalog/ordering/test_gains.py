@@ -1,4 +1,7 @@
-"""Every function that states how it moves moves so: random typed expressions over random ordered inputs."""
+"""Every function that states how it moves moves so.
+
+Random typed expressions over random ordered inputs.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,10 @@ def _gives(entry: FunctionEntry, kind: GsqlType) -> bool:
 
 @st.composite
 def inputs(draw: st.DrawFn, expression: Expression) -> list[dict[str, Value]]:
-    """Tuples of what ``expression`` reads; columns keep their orderings, and few do more than they must."""
+    """Tuples of what ``expression`` reads.
+
+    Columns keep their orderings, and few do more than they must.
+    """
     made: list[dict[str, Value]] = [{} for _ in range(draw(st.integers(2, 9)))]
     read = {part.name for part in walk(expression) if isinstance(part, Column)}
     for kind, columns in COLUMNS.items():

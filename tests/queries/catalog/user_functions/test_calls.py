@@ -1,4 +1,7 @@
-"""Calls of user code: values of the declared type come out, or one sentence says what went wrong."""
+"""Calls of user code.
+
+Values of the declared type come out, or one sentence says what went wrong.
+"""
 
 from __future__ import annotations
 

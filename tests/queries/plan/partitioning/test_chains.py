@@ -96,7 +96,10 @@ def test_what_reads_central_rows_is_central() -> None:
     ],
 )
 def test_a_join_of_streams_divides_each_by_its_own_columns(condition: str, expected: str) -> None:
-    text = f"{LINKS} Query j: SELECT l.tb, l.cnt, r.cnt FROM there l, back r WHERE l.tb = r.tb and {condition}"
+    text = (
+        f"{LINKS} Query j:"
+        f" SELECT l.tb, l.cnt, r.cnt FROM there l, back r WHERE l.tb = r.tb and {condition}"
+    )
     (chain,) = plan(text).chains
     assert chain.queries == ("there", "back", "j")
     assert chain.of_streams is not None

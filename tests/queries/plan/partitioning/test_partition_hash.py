@@ -193,7 +193,10 @@ def test_neighbouring_addresses_and_ports_are_spread_evenly(partitions: int) -> 
 
 
 def test_a_partition_does_not_depend_on_the_hash_of_sketches() -> None:
-    """Of values whose ``hash_int`` ends alike, and begins alike, all partitions have their share."""
+    """All partitions have their share of values whose ``hash_int`` ends alike.
+
+    So they have of those whose ``hash_int`` begins alike.
+    """
     counts = np.zeros((2, 16), np.int64)
     for number in range(32_000):
         hashed = evaluate(call("hash_int", Literal(number, INT)), lambda _: None)

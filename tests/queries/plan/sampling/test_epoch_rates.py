@@ -76,7 +76,8 @@ def test_in_group_by() -> None:
 @pytest.mark.parametrize("kind", ["INNER_JOIN", "LEFT_OUTER_JOIN", "RIGHT_OUTER_JOIN"])
 def test_in_a_join_it_is_that_of_the_side_which_is_there(kind: str) -> None:
     node = bound(
-        f"DEFINE {{ query_name q; }} SELECT S.time, S.srcIP, sample_rate as s FROM TCP S {kind} UDP A"
+        "DEFINE { query_name q; }"
+        f" SELECT S.time, S.srcIP, sample_rate as s FROM TCP S {kind} UDP A"
         " WHERE S.time = A.time and S.srcIP = A.srcIP",
         "q",
     )

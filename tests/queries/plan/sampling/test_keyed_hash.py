@@ -153,7 +153,10 @@ def test_thresholds_rise_with_rates(one: float, two: float) -> None:
 
 
 def test_sums_of_sampled_groups_are_unbiased_with_the_variance_of_the_theory() -> None:
-    """Groups with a heavy tail, as flows have: Y/p has the mean Y and the variance (1 - p)/p ΣY²."""
+    """Groups with a heavy tail, as flows have.
+
+    Y/p has the mean Y and the variance (1 - p)/p ΣY².
+    """
     rate, seeds = 0.2, 400
     chance = np.random.default_rng(9)
     sizes = np.floor(chance.pareto(1.3, 3000) * 10) + 1

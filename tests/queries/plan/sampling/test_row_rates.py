@@ -58,7 +58,10 @@ def value_of(expression: Expression, values: dict[str, Value]) -> Value:
 
 
 def answered(program: Program, rows: Sequence[tuple[float, int, int]]) -> dict[str, Value]:
-    """The answer of an epoch, given the rate, the number and the bytes of packets, in plain loops."""
+    """The answer of an epoch, in plain loops.
+
+    Given are the rate, the number and the bytes of packets.
+    """
     below, above = two_nodes(program)
     lfta = program.lftas[0]
     products: dict[str, list[Value]] = defaultdict(list)

@@ -62,9 +62,16 @@ def test_aggregates_count_each_tuple(before: str, after: str) -> None:
         ("WHERE HX <=", "WHERE len <="),
         # The bound may rise again.
         ("CLEANING_BY HX <= Kth_smallest_value$(HX, 10)", "CLEANING_BY HX > 60"),
-        ("CLEANING_BY HX <= Kth_smallest_value$(HX, 10)", "CLEANING_BY HX <= Kth_smallest_value$(HX, 9)"),
+        (
+            "CLEANING_BY HX <= Kth_smallest_value$(HX, 10)",
+            "CLEANING_BY HX <= Kth_smallest_value$(HX, 9)",
+        ),
         # Groups may be crowded out.
-        ("CLEANING_WHEN count_distinct$(*) >= 20 CLEANING_BY HX <= Kth_smallest_value$(HX, 10)", ""),
+        (
+            "CLEANING_WHEN count_distinct$(*) >= 20"
+            " CLEANING_BY HX <= Kth_smallest_value$(HX, 10)",
+            "",
+        ),
         ("CLEANING_WHEN count_distinct$(*) >=", "CLEANING_WHEN count$(*) >="),
         ("\n    SELECT", "DEFINE { max_groups 19; } SELECT"),
         ("SUPERGROUP", ", destPort SUPERGROUP"),

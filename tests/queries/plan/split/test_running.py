@@ -49,7 +49,8 @@ def test_the_values_of_sum_of_dups_join_the_low_key() -> None:
 def test_a_key_of_text_ships_rows() -> None:
     made = program(
         "SELECT tb, host, sum_of_dups(seq), last(window) FROM TCP"
-        " GROUP BY time/60 as tb, str_extract_regex(TCP_data, 'a+') as host CLOSING_WHEN count(*) = 0"
+        " GROUP BY time/60 as tb,"
+        " str_extract_regex(TCP_data, 'a+') as host CLOSING_WHEN count(*) = 0"
     )
     assert not made.lftas[0].is_aggregation
     (running,) = made.nodes

@@ -208,8 +208,10 @@ def test_windows_share_slices_of_the_same_packets_groups_and_order(other: str, l
 
 def test_written_and_joined_keys_make_the_same_groups() -> None:
     made = program(
-        "Query pairs: SELECT srcIP, destIP, sum(len) FROM IP [RANGE 60 SLIDE 5] GROUP BY srcIP, destIP;"
-        "Query fan: SELECT srcIP, count(DISTINCT destIP) FROM IP [RANGE 300 SLIDE 60] GROUP BY srcIP"
+        "Query pairs: SELECT srcIP, destIP, sum(len) FROM IP [RANGE 60 SLIDE 5]"
+        " GROUP BY srcIP, destIP;"
+        "Query fan: SELECT srcIP, count(DISTINCT destIP) FROM IP [RANGE 300 SLIDE 60]"
+        " GROUP BY srcIP"
     )
     (lfta,) = made.lftas
     assert [key.name for key in lfta.keys] == [SLICE, "srcIP", "destIP"]
@@ -271,7 +273,10 @@ def test_plans_for_experiments() -> None:
 
 
 def test_windows_are_timed_up_to_the_last_time() -> None:
-    """Delivery asks for the bound at the last time: where N would wrap, rows would wait for the end."""
+    """Delivery asks for the bound at the last time.
+
+    Where N would wrap, rows would wait for the end.
+    """
     made = program(
         "Query a: SELECT window_end, count(*) FROM IP [RANGE '12500 ms' SLIDE '9 sec'];"
         "Query b: SELECT window_end, count(*) FROM IP [RANGE 20 SLIDE 9];"
