@@ -60,8 +60,11 @@ def homes(work: Work) -> tuple[Expression | None, Expression | None]:
     return left, right
 
 
-def between(epoch: Expression, low: Bound, high: Bound) -> Expression:
-    """Return ``low <= epoch < high``; ``UNKNOWN`` if tasks cannot test it."""
+def between(epoch: Expression, low: Bound, high: Bound) -> Expression | None:
+    """Return ``low <= epoch < high``.
+
+    None if it always holds, ``UNKNOWN`` if tasks cannot test it.
+    """
     if epoch.is_nullable or not is_computable(epoch) or low == ENDED or high == NOTHING:
         return UNKNOWN
     tests = [
@@ -69,4 +72,4 @@ def between(epoch: Expression, low: Bound, high: Bound) -> Expression:
         for test, bound in (("ge", low), ("lt", high))
         if bound not in (NOTHING, ENDED)
     ]
-    return tests[0] if len(tests) == 1 else call("and", *tests)
+    return call("and", *tests) if len(tests) > 1 else next(iter(tests), None)

@@ -53,10 +53,19 @@ def type_aggregate_call(
     value, constants = type_arguments(node, entry, typer)
     arguments = (value, *constants)
     if entry.is_ordered:
-        arguments += order_of(source)
+        arguments += _order_for(node, source)
     if entry.knows_type:
         arguments += (Literal(value.type.value.encode(), GsqlType.STRING),)
     return function, arguments
+
+
+def _order_for(node: nodes.FunctionCall, source: Node) -> tuple[Expression, ...]:
+    order = order_of(source)
+    if not order:
+        message = f"{node.name} needs rows that have a time to order them, and these have none"
+        remedy = "group by a time below, as in GROUP BY time/60 AS tb, or use min or max"
+        raise TypeMismatchError(message, position=node.position, remedy=remedy)
+    return order
 
 
 def counted(node: nodes.FunctionCall, typer: Typer) -> tuple[Expression, ...]:

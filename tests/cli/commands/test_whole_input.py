@@ -64,3 +64,39 @@ def test_a_capture_without_packets_has_a_count_of_0(tmp_path: Path) -> None:
     empty.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
     done = run("replay", empty, "-e", COUNT, "-o", "csv", "--work-dir", tmp_path / "wd")
     assert (done.returncode, done.stdout) == (0, "packets,bytes\n0,\n"), done.stderr
+
+
+@needs_captures
+@pytest.mark.parametrize(
+    "grouped", ["SELECT count(*) AS n, sum(len) AS bytes FROM j", "SELECT DISTINCT t, len FROM j"]
+)
+def test_a_join_without_rows_is_grouped(tmp_path: Path, grouped: str) -> None:
+    # No packet has this time to live, so that the join promises the end before it has a bound.
+    texts = (
+        "Query j: SELECT l.time AS t, r.len AS len FROM TCP l JOIN TCP r ON l.time = r.time"
+        f" WHERE l.ttl = 256; {grouped}"
+    )
+    done = run("replay", NETFLIX, "-e", texts, "-o", "csv", "--work-dir", tmp_path / "wd")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ("n,bytes\n0,\n" if "count" in grouped else "t,len\n")
+
+
+@needs_captures
+def test_a_join_without_rows_is_grouped_by_epochs(tmp_path: Path) -> None:
+    text = (
+        "SELECT tb, count(*) AS n FROM TCP l JOIN TCP r ON l.time = r.time"
+        " WHERE l.ttl = 256 GROUP BY l.time/60 AS tb"
+    )
+    done = run("replay", NETFLIX, "-e", text, "-o", "csv", "--work-dir", tmp_path / "wd")
+    assert (done.returncode, done.stdout) == (0, "tb,n\n"), done.stderr
+
+
+@pytest.mark.parametrize("call", ["first(packets)", "last(packets)", "count_diff(packets)"])
+def test_rows_without_a_time_have_no_first_one(call: str) -> None:
+    texts = (
+        "Query talkers: SELECT srcIP, count(*) AS packets FROM IP GROUP BY srcIP;"
+        f" SELECT {call} AS p FROM talkers"
+    )
+    done = run("check", "-e", texts)
+    assert done.returncode == 2
+    assert "needs rows that have a time to order them" in done.stderr

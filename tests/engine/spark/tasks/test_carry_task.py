@@ -41,7 +41,8 @@ def _files(folder: Path) -> list[str]:
 
 def _least(epoch: int) -> Expression:
     condition = between(EPOCH, epoch, ENDED)
-    assert condition is not UNKNOWN
+    assert condition not in (None, UNKNOWN)
+    assert condition is not None
     return condition
 
 

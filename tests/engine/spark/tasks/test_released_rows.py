@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gscope.engine.operators.base import Work
 from gscope.engine.spark.tasks.released_rows import UNKNOWN, between, released_condition
+from gscope.engine.watermarks.bounds import ENDED, NOTHING
 from gscope.engine.watermarks.release import ReleasedInput
 from gscope.queries.compile import CompileContext, QueryText, compile_queries
 from gscope.queries.expressions.expressions import Column
@@ -36,3 +37,7 @@ def test_whole_and_straddling_batches() -> None:
     assert released_condition(work(whole, read_below=7), whole) is None
     partial = ReleasedInput(TIME, (BATCH,), (BATCH,), straddles=True)
     assert released_condition(work(partial, read_below=6), partial) == between(TIME, 6, 11)
+
+
+def test_without_bounds_all_rows_are_released() -> None:
+    assert between(TIME, NOTHING, ENDED) is None
