@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gscope.queries.streams.process_events import CaptureFinished
+
 UNDECODED = ("malformed", "unsupported")
 """Terms that are counted by reason."""
 
@@ -56,14 +58,14 @@ def standing_lines(statistics: Mapping[str, Any]) -> Iterator[str]:
     yield f"  {tuple_equation(log)}; {log.get('open_tuples', 0):,} not logged yet"
 
 
-def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterator[str]:
+def shed_lines(capture: CaptureFinished, carried: Mapping[str, int]) -> Iterator[str]:
     """Return what was dropped for lack of space; nothing if nothing was.
 
     Args:
-        capture: the capture daemon's summary.
+        capture: the summary of the capture.
         carried: the number of rows that the job could not keep, by the query that reads them.
     """
-    log = capture["log"]
+    log = capture.log
     if log.get("shed_tuples_total", 0):
         yield f"  {tuple_equation(final(log))}"
         yield from _shed_streams(capture)
@@ -85,11 +87,9 @@ def shed_lines(capture: Mapping[str, Any], carried: Mapping[str, int]) -> Iterat
         yield "  the disk was full"
 
 
-def _shed_streams(capture: Mapping[str, Any]) -> Iterator[str]:
+def _shed_streams(capture: CaptureFinished) -> Iterator[str]:
     streams = {
-        name: counters
-        for name, counters in capture.get("logged", {}).items()
-        if counters["shed_tuples_total"]
+        name: counters for name, counters in capture.logged.items() if counters["shed_tuples_total"]
     }
     for name, counters in list(streams.items())[:_STREAMS_SHOWN]:
         packets = counters["shed_packets_total"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from gscope.records import dataclass
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gscope.queries.streams.loss_reasons import IncompleteEpochs
+    from gscope.queries.streams.process_events import CaptureFinished
 
 MOST_INCOMPLETE = 1000
 """The most ranges of incomplete epochs that an outcome lists."""
@@ -21,7 +22,7 @@ class Outcome:
     """How a run ended.
 
     Attributes:
-        capture: the capture daemon's ``summary`` event.
+        capture: the summary of the capture; None until it has finished.
         phases: the time at which each phase was reached, in seconds since the command started.
         job_phases: the same as the HFTA job reports it, in seconds since the job started.
         late_tuples: the number of rows that reached the HFTA job below a watermark and are in no
@@ -48,7 +49,7 @@ class Outcome:
         is_complete: whether the input was ended because no answer lacked rows any more.
     """
 
-    capture: dict[str, Any] = field(default_factory=dict)
+    capture: CaptureFinished | None = None
     phases: dict[str, float] = field(default_factory=dict)
     job_phases: dict[str, float] = field(default_factory=dict)
     late_tuples: dict[str, int] = field(default_factory=dict)
@@ -66,6 +67,16 @@ class Outcome:
     outlets: list[dict[str, Any]] = field(default_factory=list)
     signal: int = 0
     is_complete: bool = False
+
+    @property
+    def finished_capture(self) -> CaptureFinished:
+        """The summary of the capture, which every run that ended normally has."""
+        assert self.capture is not None
+        return self.capture
+
+    def note_saved(self, saved: dict[str, Any]) -> None:
+        """Note what became of the packets that were saved after the capture had finished."""
+        self.capture = replace(self.finished_capture, saved=saved)
 
     def note_incomplete(
         self, epochs: Iterable[IncompleteEpochs], counts: dict[str, dict[str, int]]

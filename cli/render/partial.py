@@ -10,6 +10,8 @@ from gscope.queries.int64 import MAX_TIME_NS, MIN_TIME_NS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from gscope.queries.streams.process_events import CaptureFinished
+
 MOST_SHOWN = 5
 """The most ranges of epochs of one query that are shown."""
 
@@ -28,13 +30,13 @@ def partial_lines(partial: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterato
             yield f"{query} lacks hosts in {len(ranges) - MOST_SHOWN} further ranges of epochs"
 
 
-def gap_lines(capture: Mapping[str, Any]) -> Iterator[str]:
+def gap_lines(capture: CaptureFinished) -> Iterator[str]:
     """Yield what the streams lack that are answers themselves, in the column of each stream.
 
     Args:
         capture: the summary of the capture, with its inputs.
     """
-    for each in capture.get("inputs", ()):
+    for each in capture.inputs:
         gaps = each.get("gaps", ())
         for gap in gaps[:MOST_SHOWN]:
             first = "…" if gap["least"] <= MIN_TIME_NS else gap["least"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gscope.cli.render.outcome import Outcome
-    from gscope.queries.streams.process_events import CaptureProgress
+    from gscope.queries.streams.process_events import CaptureFinished, CaptureProgress
 
 TERMS = ("dropped", "filtered", "shed", "late", "unread")
 _LOST = ("dropped", "shed", "late", "unread")
@@ -31,35 +31,34 @@ _DAMAGE_SHOWN = 20
 
 def is_whole(outcome: Outcome) -> bool:
     """Return whether nothing was lost: on interfaces, in the log, in the job, with a daemon."""
-    lost = _lost_tuples(outcome.capture) + sum(outcome.shed_tuples.values())
-    for each in outcome.capture.get("inputs", ()):
+    capture = outcome.finished_capture
+    lost = _lost_tuples(capture) + sum(outcome.shed_tuples.values())
+    for each in capture.inputs:
         lost += each["late_tuples_total"] + each["shed_tuples_total"] + len(each.get("gaps", ()))
-    lost += sum(outcome.capture.get("saved", {}).get(name, 0) for name in _UNSAVED)
+    lost += sum(capture.saved.get(name, 0) for name in _UNSAVED)
     lost += sum(outcome.late_tuples.values())
     lost += sum(each[name] for each in outcome.outlets for name in UNSENT)
     return (
         not lost
-        and outcome.capture.get("least_rate", 1.0) == 1
-        and not _crash_count(outcome)
+        and capture.least_rate == 1
+        and not _crash_count(capture)
         and not outcome.partial
         and not outcome.incomplete_epochs
-        and not any(_has_loss(each, outcome) for each in outcome.capture["interfaces"])
+        and not any(_has_loss(each, outcome) for each in capture.interfaces)
     )
 
 
 def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     """Yield one line if all is well, and more for what was lost, unusual or damaged."""
-    capture = outcome.capture
-    interfaces: Sequence[Mapping[str, Any]] = capture["interfaces"]
+    capture = outcome.finished_capture
+    interfaces = capture.interfaces
     totals = {name: sum(i[name] for i in interfaces) for name in ("received", "accepted", *TERMS)}
     undecoded = {kind: _by_reason(interfaces, kind) for kind in UNDECODED}
     totals |= {kind: sum(counts.values()) for kind, counts in undecoded.items()}
     stopped = " (complete by LIMIT)" if outcome.is_complete else ""
     stopped = " (interrupted)" if outcome.signal else stopped
-    said = (
-        _rows(rows) if rows else f"{_counted(capture['log'].get('tuples_total', 0), 'row')} served"
-    )
-    taken = _inputs(capture["inputs"]) if capture.get("inputs") else _equation(totals)
+    said = _rows(rows) if rows else f"{_counted(capture.log.get('tuples_total', 0), 'row')} served"
+    taken = _inputs(capture.inputs) if capture.inputs else _equation(totals)
     yield f"gscope: {taken}; {said} in {outcome.phases['answered']:.1f} s{stopped}"
     for kind, counts in undecoded.items():
         if counts:
@@ -71,9 +70,9 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
     yield from _unread_links(interfaces)
     yield from _late(interfaces)
     yield from _odd_interfaces(interfaces, outcome)
-    yield from _damage(interfaces, capture.get("failed", {}))
+    yield from _damage(interfaces, capture.failed)
     yield from _left_out(capture)
-    yield from _odd_inputs(capture.get("inputs", ()))
+    yield from _odd_inputs(capture.inputs)
     for line in partial_lines(outcome.partial) if outcome.partial else gap_lines(capture):
         yield f"  {line}"
     for query, count in outcome.late_tuples.items():
@@ -109,16 +108,24 @@ def summary_lines(outcome: Outcome, rows: Mapping[str, int]) -> Iterator[str]:
         )
     yield from shed_lines(capture, outcome.shed_tuples)
     yield from incomplete_lines(outcome)
-    yield from _saved(capture.get("saved", {}))
+    yield from _saved(capture.saved)
     yield from sent_lines(outcome.outlets)
     if times := outcome.restarts.get("job"):
         yield f"  the HFTA job was restarted {_counted(times, 'time')}; no answer was lost"
-    yield from _crashes(outcome)
+    yield from _crashes(capture)
 
 
-def _sampled(capture: Mapping[str, Any], totals: Mapping[str, int]) -> Iterator[str]:
+def failure_lines(capture: CaptureFinished) -> Iterator[str]:
+    """Yield why inputs were left out, then why interfaces ended before the run."""
+    for sentence in capture.refused.values():
+        yield f"{sentence}; skipped"
+    for name, sentence in capture.failed.items():
+        yield f"interface {name}: {sentence}"
+
+
+def _sampled(capture: CaptureFinished, totals: Mapping[str, int]) -> Iterator[str]:
     """Yield the rate of the sample, and which share of the packets it left out."""
-    rate = capture.get("sample_rate", 1.0)
+    rate = capture.sample_rate
     if rate < 1:
         share = totals["shed"] / totals["received"] if totals["received"] else 0.0
         yield (
@@ -128,10 +135,10 @@ def _sampled(capture: Mapping[str, Any], totals: Mapping[str, int]) -> Iterator[
 
 
 def _overloaded(
-    capture: Mapping[str, Any], totals: Mapping[str, int], trimmed: Mapping[str, int]
+    capture: CaptureFinished, totals: Mapping[str, int], trimmed: Mapping[str, int]
 ) -> Iterator[str]:
     """Yield what the capture left out because it was overloaded, and the job after it."""
-    if (rate := capture.get("least_rate", 1.0)) < 1:
+    if (rate := capture.least_rate) < 1:
         share = totals["shed"] / totals["received"] if totals["received"] else 0.0
         yield (
             f"  the capture was overloaded: it sampled at rates down to {rate:.3g}, and"
@@ -206,12 +213,12 @@ def _late(interfaces: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     )
 
 
-def _crashes(outcome: Outcome) -> Iterator[str]:
+def _crashes(capture: CaptureFinished) -> Iterator[str]:
     """Return what a killed capture daemon lost."""
-    times = _crash_count(outcome)
+    times = _crash_count(capture)
     if not times:
         return
-    streams = outcome.capture["lftas"].values()
+    streams = capture.lftas.values()
     uncaptured_ns = max((c.get("uncaptured_ns_total", 0) for c in streams), default=0)
     tuples = sum(counters.get("lost_in_crash_tuples_total", 0) for counters in streams)
     lost = (
@@ -231,13 +238,13 @@ def counter_line(progress: CaptureProgress | None, rows: Mapping[str, int], seco
     return f"gscope: {packets}, {dropped:,} dropped; {_rows(rows)}; after {seconds:.1f} s"
 
 
-def _crash_count(outcome: Outcome) -> int:
+def _crash_count(capture: CaptureFinished) -> int:
     """Return how many capture daemons died before the end of the input."""
-    streams = outcome.capture["lftas"].values()
+    streams = capture.lftas.values()
     return max((counters.get("crashes_total", 0) for counters in streams), default=0)
 
 
-def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
+def _left_out(capture: CaptureFinished) -> Iterator[str]:
     """Return how many packets passed an LFTA's predicate but are in no row."""
     for counter, why in (
         ("without_epoch_tuples_total", "packets with a NULL epoch are in no group"),
@@ -246,7 +253,7 @@ def _left_out(capture: Mapping[str, Any]) -> Iterator[str]:
             "packets violate an ordering that a query declares, and were discarded",
         ),
     ):
-        count = sum(counters.get(counter, 0) for counters in capture["lftas"].values())
+        count = sum(counters.get(counter, 0) for counters in capture.lftas.values())
         if count:
             yield f"  {count:,} {why}"
 
@@ -334,11 +341,11 @@ def _has_loss(interface: Mapping[str, Any], outcome: Outcome) -> bool:
     A run that is complete needs no more of them, and a fixed rate sheds on purpose.
     """
     expected = {"unread"} if outcome.is_complete else set()
-    expected |= {"shed"} if outcome.capture.get("sample_rate", 1.0) < 1 else set()
+    expected |= {"shed"} if outcome.finished_capture.sample_rate < 1 else set()
     return any(interface[name] for name in _LOST if name not in expected) or bool(
         interface["damage"]
     )
 
 
-def _lost_tuples(capture: Mapping[str, Any]) -> int:
-    return int(capture["log"].get("shed_tuples_total", 0))
+def _lost_tuples(capture: CaptureFinished) -> int:
+    return capture.log.get("shed_tuples_total", 0)

@@ -29,9 +29,8 @@ def timing_lines(outcome: Outcome) -> Iterator[str]:
     yield "seconds since the start of the command"
     for name, seconds in sorted(outcome.phases.items(), key=lambda item: item[1]):
         yield f"  {seconds:8.3f}  {name}"
-    phases = outcome.capture.get("phases", {})
     yield "capture daemon, seconds spent"
-    for name, seconds in phases.items():
+    for name, seconds in outcome.finished_capture.phases.items():
         yield f"  {seconds:8.3f}  {_CAPTURE.get(name, name.removesuffix('_s'))}"
     if outcome.job_phases:
         yield "HFTA job, seconds since its start"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from gscope.cli.render.accounting import UNDECODED
 from gscope.cli.render.incomplete import incomplete_lines
 from gscope.cli.render.outcome import Outcome
-from gscope.cli.render.summary import TERMS, summary_lines
+from gscope.cli.render.summary import TERMS, failure_lines, summary_lines
 from gscope.cli.report.board import OVERVIEW
 from gscope.cli.report.clock_text import clock_texts
 from gscope.cli.report.contents import Facts
@@ -44,13 +44,12 @@ def facts_of_captures(
     """
     entries = [("captures" if len(captures) > 1 else "capture", _captures(captures))]
     entries += _span(answers.get(OVERVIEW), style)
-    totals = [each["received"] for each in outcome.capture["interfaces"]]
+    capture = outcome.finished_capture
+    totals = [each["received"] for each in capture.interfaces]
     entries.append(("packets", f"{sum(totals):,}"))
     rows = {query: each.total for query, each in answers.items()}
     _, *losses = summary_lines(outcome, rows)
-    losses += [f"{sentence}; skipped" for sentence in outcome.capture["refused"].values()]
-    for name, sentence in outcome.capture.get("failed", {}).items():
-        losses.append(f"interface {name}: {sentence}")
+    losses += failure_lines(capture)
     if outcome.signal:
         losses.insert(0, "interrupted: the rest of the captures was not read")
     names = _listed([name for name, _ in captures], _NAMES_IN_TITLE, ", ")
@@ -58,7 +57,7 @@ def facts_of_captures(
         f"Report of {names}",
         tuple(entries),
         tuple(line.strip() for line in losses),
-        tuple(_accounts(outcome.capture["interfaces"])),
+        tuple(_accounts(capture.interfaces)),
         tuple(queries),
         style,
     )

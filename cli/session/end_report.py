@@ -37,7 +37,7 @@ class EndReport:
             outcome: the outcome of the run.
             rows: number of rows by query.
         """
-        from gscope.cli.render.summary import is_whole, summary_lines
+        from gscope.cli.render.summary import failure_lines, is_whole, summary_lines
         from gscope.cli.render.timings import timing_lines
 
         if not self.is_quiet or (self.is_strict and not is_whole(outcome)):
@@ -45,20 +45,18 @@ class EndReport:
         if self.has_timings:
             yield from timing_lines(outcome)
         # As with cat, the other inputs are answered, and the exit code reports the failure.
-        for sentence in outcome.capture["refused"].values():
-            yield f"gscope: {sentence}; skipped"
-        for name, sentence in outcome.capture.get("failed", {}).items():
-            yield f"gscope: interface {name}: {sentence}"
+        for line in failure_lines(outcome.finished_capture):
+            yield f"gscope: {line}"
 
 
 def exit_code(outcome: Outcome, config: Config) -> int:
     """Return the exit code of a run; a signal that ended it comes before losses."""
     from gscope.cli.render.summary import is_whole
 
-    if outcome.capture.get("failed"):
+    if outcome.finished_capture.failed:
         return EXIT_FAILED
     if outcome.signal:
         return 128 + outcome.signal
-    if outcome.capture["refused"]:
+    if outcome.finished_capture.refused:
         return EXIT_FAILED
     return EXIT_LOST if config.is_strict and not is_whole(outcome) else 0

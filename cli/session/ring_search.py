@@ -274,7 +274,8 @@ class RingSearch:
                 with self._changed:
                     self._searching = None
                 supervisor.stop()
-            return supervisor.outcome.capture.get("saved", _NOTHING), gone_ns
+            capture = supervisor.outcome.capture
+            return _NOTHING if capture is None else capture.saved, gone_ns
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -75,7 +75,7 @@ class SavingRun:
                 return self._search_ring(run_dir.path, descriptor, supervisor, deliver, start)
             groups = GroupRows(plan)
             rows = deliver(None, groups)
-            supervisor.outcome.capture["saved"] = (
+            supervisor.outcome.note_saved(
                 {"interrupted": str(plan.path)}
                 if supervisor.outcome.signal
                 else self._second_pass(plan.second, run_dir.name, descriptor, groups, start)
@@ -122,8 +122,8 @@ class SavingRun:
         search = RingSearch(self._session, plan, run_dir, descriptor, programs, start)
         try:
             rows = deliver(plan.ring, search)
-            account = supervisor.outcome.capture["saved"]
-            supervisor.outcome.capture["saved"] = search.finish(account)
+            account = supervisor.outcome.finished_capture.saved
+            supervisor.outcome.note_saved(search.finish(account))
             return rows
         finally:
             search.close()
@@ -155,4 +155,4 @@ class SavingRun:
                     read_again(supervisor, program, settings, run_dir.path)
                 finally:
                     supervisor.stop()
-            return dict(supervisor.outcome.capture["saved"])
+            return supervisor.outcome.finished_capture.saved

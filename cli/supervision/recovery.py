@@ -116,7 +116,7 @@ class Recovery:
         how = f"failed: {process.complaint}" if process.complaint else how_ended(code)
         is_answered = self._processes.awaited == {CAPTURE} and not self._processes.is_sensor
         is_over = code == 0 or is_answered
-        if source == CAPTURE and self._outcome.capture and is_over:
+        if source == CAPTURE and self._outcome.capture is not None and is_over:
             process.end()
         else:
             was_killed = code < 0 and not process.complaint
@@ -197,7 +197,7 @@ class Recovery:
     def _end_capture(self) -> None:
         """End a daemon that waits for acknowledgements which an earlier daemon received."""
         is_waiting = self._processes.awaited == {CAPTURE} and not self._processes.is_sensor
-        if not is_waiting or not self._outcome.capture:
+        if not is_waiting or self._outcome.capture is None:
             return
         now_s = time.monotonic()
         if self._answered_s is None:

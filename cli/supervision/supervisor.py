@@ -11,7 +11,6 @@ from __future__ import annotations
 import queue
 import time
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -126,7 +125,6 @@ class Supervisor:
         self._log = log
         self._began = began
         self._progress: CaptureProgress | None = None
-        self._is_captured = False
         self._inputs = ""
         self._notified_step: int | None = None
         self._is_stopping = False
@@ -272,9 +270,8 @@ class Supervisor:
             case InputReport(input=name, message=what):
                 self.notify(f"input {name}: {what}")
             case CaptureFinished() as summary:
-                self.outcome.capture = asdict(summary)
+                self.outcome.capture = summary
                 self.reached("capture finished")
-                self._is_captured = True
                 self._show_job()
                 # What follows, until the last step is acknowledged, takes as long as it takes.
                 self._processes[CAPTURE].liveness.expect(
@@ -314,7 +311,7 @@ class Supervisor:
 
     def _show_job(self, step: int | None = None, *, awaits_spark: bool = False) -> None:
         """Show what the job does with the rest of the input, once it is all captured."""
-        if not self._is_captured:
+        if self.outcome.capture is None:
             return
         job = self._processes.get(JOB)
         if self._processes.is_sensor and job is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.cli.render.finished_captures import finished
+
 from gscope.cli.render.accounting import final, shed_lines, standing_lines, tuple_equation
 
 LOG = {
@@ -23,14 +25,14 @@ def test_terms_that_are_0_are_left_out() -> None:
 def test_what_was_shed_is_reported_by_stream_with_its_remedy() -> None:
     stream = {"tuples_total": 600, "shed_tuples_total": 100, "shed_packets_total": 12_345}
     other = {"tuples_total": 400, "shed_tuples_total": 0, "shed_packets_total": 0}
-    capture = {"log": LOG, "logged": {"flow@eth0": stream, "flow@eth1": other}}
+    capture = finished(log=LOG, logged={"flow@eth0": stream, "flow@eth1": other})
     assert list(shed_lines(capture, {"talkers": 3})) == [
         "  1,000 partial tuples = 900 released + 100 shed",
         "    flow@eth0: 100 of 600 (12,345 packets)",
         "  shed tuples are missing from answers: the log was full; raise its limit with --log",
         "  3 rows waiting for talkers shed; raise the limit with --job-disk",
     ]
-    assert list(shed_lines({"log": {"tuples_total": 5}}, {})) == []
+    assert list(shed_lines(finished(log={"tuples_total": 5}), {})) == []
 
 
 def test_where_packets_and_tuples_are_while_a_run_lasts() -> None:

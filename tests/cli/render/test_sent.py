@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.cli.render.finished_captures import finished
 
 from gscope.cli.render.outcome import Outcome
 from gscope.cli.render.sent import UNSENT, sent_lines
@@ -34,6 +35,5 @@ def test_a_line_for_each_destination_and_each_loss() -> None:
 
 @pytest.mark.parametrize("loss", UNSENT)
 def test_what_a_destination_lacks_is_lost(loss: str) -> None:
-    capture: dict[str, Any] = {"interfaces": [], "lftas": {}, "log": {}}
-    assert is_whole(Outcome(capture=capture, outlets=[WHOLE | {"outages_total": 9}]))
-    assert not is_whole(Outcome(capture=capture, outlets=[WHOLE, WHOLE | {loss: 1}]))
+    assert is_whole(Outcome(capture=finished(), outlets=[WHOLE | {"outages_total": 9}]))
+    assert not is_whole(Outcome(capture=finished(), outlets=[WHOLE, WHOLE | {loss: 1}]))

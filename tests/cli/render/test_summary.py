@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.cli.render.finished_captures import finished
 
 from gscope.cli.render.outcome import Outcome
 from gscope.cli.render.summary import is_whole, summary_lines
@@ -25,8 +26,7 @@ def _interface(name: str = "a", **changes: Any) -> dict[str, Any]:
 
 
 def _outcome(*interfaces: dict[str, Any], **changes: Any) -> Outcome:
-    capture = {"interfaces": list(interfaces), "lftas": {}, "log": {}, **changes}
-    return Outcome(capture=capture, phases={"answered": 1.25})
+    return Outcome(capture=finished(*interfaces, **changes), phases={"answered": 1.25})
 
 
 def test_all_is_well_in_one_line() -> None:
@@ -101,7 +101,7 @@ def test_what_executors_transfer_is_shown_also_if_it_is_nothing() -> None:
 def test_answers_of_hosts_are_counted_apart(received: int, answers: int, said: str) -> None:
     each = {"received_tuples_total": received, "received_answers_total": answers, "name": "a"}
     inputs = [{**each, "late_tuples_total": 0, "shed_tuples_total": 0, "state": "ended"}]
-    (line,) = summary_lines(_outcome(inputs=inputs), {"q": 1})
+    (line,) = summary_lines(_outcome(inputs=tuple(inputs)), {"q": 1})
     assert line == f"gscope: {said} from 1 input; 1 row in 1.2 s"
 
 
@@ -112,7 +112,7 @@ def test_inputs_that_did_not_end_are_named_with_the_reason() -> None:
         {**quiet, "name": "b", "state": "failed", "reason": "b:9470 does not answer: timed out"},
         {**quiet, "name": "c", "state": "connecting", "reason": ""},
     ]
-    assert list(summary_lines(_outcome(inputs=inputs), {"q": 1})) == [
+    assert list(summary_lines(_outcome(inputs=tuple(inputs)), {"q": 1})) == [
         "gscope: 15 partial tuples from 3 inputs; 1 row in 1.2 s",
         "  input b: failed at the end (b:9470 does not answer: timed out)",
         "  input c: connecting at the end",
@@ -228,9 +228,8 @@ def test_tuples_without_an_epoch_are_reported() -> None:
 
 
 def test_timings_are_in_order() -> None:
-    outcome = _outcome(_interface())
+    outcome = _outcome(_interface(), phases={"kernels_s": 0.5})
     outcome.phases = {"answered": 2.0, "queries compiled": 0.1}
-    outcome.capture["phases"] = {"kernels_s": 0.5}
     outcome.job_phases = {"session": 1.5}
     lines = list(timing_lines(outcome))
     assert lines[1].endswith("queries compiled")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.cli.render.finished_captures import finished
 from tests.cli.report.things import RATES, rows_of
 
 from gscope.cli.config.time_style import TimeStyle
@@ -30,8 +31,7 @@ def interface(name: str, received: int, **counts: Any) -> dict[str, Any]:
 
 def outcome(**capture: Any) -> Outcome:
     interfaces = [interface("a", 10), interface("b", 7, malformed={"ip_bad_length": 2, "x": 0})]
-    whole = {"interfaces": interfaces, "log": {}, "lftas": {}, "refused": {}, "failed": {}}
-    return Outcome(capture=whole | capture, phases={"answered": 1.0})
+    return Outcome(capture=finished(*interfaces, **capture), phases={"answered": 1.0})
 
 
 def test_every_packet_is_accounted_for() -> None:

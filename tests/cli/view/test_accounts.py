@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.cli.render.finished_captures import finished
+
 from gscope.cli.render.outcome import Outcome
 from gscope.cli.view.accounts import account_of, final_account
 from gscope.cli.view.model import LinkState
@@ -71,10 +73,7 @@ def test_the_account_of_a_run_that_has_ended_is_that_of_its_summary() -> None:
         "unsupported": {},
         "damage": [],
     }
-    outcome = Outcome(
-        capture={"interfaces": [interface], "log": {}, "lftas": {}, "refused": {}},
-        phases={"answered": 1.0},
-    )
+    outcome = Outcome(capture=finished(interface), phases={"answered": 1.0})
     outcome.late_tuples = {"q": 1}
     account = final_account(outcome, {"q": 3}, ())
     assert account.equation == "10 packets received = 8 accepted + 2 dropped"
