@@ -136,10 +136,11 @@ def _of_one_row(aggregate: Aggregate, computed: _Computed) -> Aggregate | None:
     if any(value.type not in INTEGERS for value in values):
         return None
     if function in _ENDS:
-        value, order = values
-        if order.is_nullable:
+        value, *order = values
+        # Rows of another query may be ordered by several columns.
+        if len(order) > 1 or order[0].is_nullable:
             return None
-        orders = (computed.column(order).name,)
+        orders = (computed.column(order[0]).name,)
         return replace(aggregate, arguments=(computed.column(value),), partials=orders)
     parts: tuple[Expression, ...]
     if function == "count":

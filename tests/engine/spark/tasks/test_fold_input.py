@@ -155,3 +155,11 @@ def test_it_gives_what_spark_gives(
 )
 def test_what_it_does_not_know_is_left_to_spark(query: str) -> None:
     assert fold_input(_node(_program(query))) is None
+
+
+def test_ends_of_rows_that_several_columns_order_are_left_to_spark() -> None:
+    program = _program(
+        "Query r: SELECT time, time/60 as tb, srcIP, len FROM IP;"
+        f" Query s: SELECT tb, srcIP, first(len) as f FROM r GROUP BY tb, srcIP {CLOSING}"
+    )
+    assert fold_input(_node(program)) is None
