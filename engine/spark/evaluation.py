@@ -18,6 +18,7 @@ from gscope.engine.spark.cluster.traffic import TrafficMeter
 from gscope.engine.spark.jvm.heap import heap_bytes, joined_rows
 from gscope.engine.spark.own_rows import OwnRows, has_own_rows
 from gscope.engine.spark.sql.inputs import InputViews, Sources
+from gscope.engine.spark.sql_reads import read_by_sql
 from gscope.engine.spark.staging.outputs import Outputs
 from gscope.engine.spark.staging.trimming import Trimming
 from gscope.engine.spark.step_folds import StepFolds
@@ -152,15 +153,7 @@ class Evaluator:
         rows = _StepRows()
         stage = self._stage(step, uses, rows)
         by_tasks = stage.results
-        others = [work for work in step.works if work.node.query not in by_tasks]
-        needed = {name for work in others for name in work.upstream}
-        needed |= {
-            name
-            for work in step.works
-            for side, taken in enumerate(work.inputs)
-            for name in taken.carries
-            if (work.node.query, side, name) not in rows.carried
-        }
+        needed = read_by_sql(step.works, by_tasks, rows.carried)
         for work in step.works:
             if not work.reads_rows:
                 continue

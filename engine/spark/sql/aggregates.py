@@ -147,6 +147,10 @@ def _exact_total(low: str, high: str) -> str:
     return f"({upper} * 4294967296BD + {lower})"
 
 
+def _extreme_of_rows(fold: str) -> Callable[[_Call], str]:
+    return lambda call: f"{fold}({call.value})"
+
+
 def _end_of_rows(fold: str) -> Callable[[_Call], str]:
     def text(call: _Call) -> str:
         order = ", ".join(f"'o{n}', {part}" for n, part in enumerate(call.arguments[1:]))
@@ -234,8 +238,8 @@ FROM_ROWS: dict[str, Text] = {
     **_SHARED,
     "count": "count({a0})",
     "sum": _sum_of_rows,
-    "min": "min({a0})",
-    "max": "max({a0})",
+    "min": _extreme_of_rows("min"),
+    "max": _extreme_of_rows("max"),
     "avg": _average_of_rows,
     "or_aggr": "bit_or({a0})",
     "and_aggr": "bit_and({a0})",

@@ -100,3 +100,16 @@ def test_rows_without_a_time_have_no_first_one(call: str) -> None:
     done = run("check", "-e", texts)
     assert done.returncode == 2
     assert "needs rows that have a time to order them" in done.stderr
+
+
+@needs_captures
+@pytest.mark.parametrize("further", ["", ", avg(x) AS m, first(x) AS f, sum(x) AS s"])
+def test_zero_has_no_sign_whatever_computes_it(tmp_path: Path, further: str) -> None:
+    # Spark SQL computes a first FLOAT of packets, and with it the other aggregates of the query.
+    text = f"SELECT min(x) AS i, max(x) AS a{further} FROM UDP".replace("(x)", "(offset * -1.0)")
+    done = run(
+        *("replay", NETFLIX, "-o", "csv", "--work-dir", tmp_path / "wd"),
+        *("-e", f"{text} WHERE offset = 0"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith("0,0")
